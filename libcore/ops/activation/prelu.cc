@@ -45,15 +45,6 @@ absl::StatusOr<Slopes> ReadSlopes(const OpDesc& op, const Shape& x,
 
 namespace {
 
-// Calls body(element, slope) for the elements of slope n.
-template <typename Body>
-void ForEachOf(const Slopes& s, int64_t n, const Body& body) {
-  for (int64_t o = 0; o < s.outer; ++o) {
-    const int64_t first = (o * s.n + n) * s.inner;
-    for (int64_t i = first; i < first + s.inner; ++i) body(i);
-  }
-}
-
 absl::StatusOr<Step> BindPrelu(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* alpha = context->Input("Alpha");
@@ -67,13 +58,19 @@ absl::StatusOr<Step> BindPrelu(BindContext* context) {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       const T* in = x->data<T>();
+      T* result = out->data<T>();
       ParallelFor(s.n, 4096 / (s.outer * s.inner + 1) + 1,
                   [&](int64_t begin, int64_t end) {
                     for (int64_t n = begin; n < end; ++n) {
                       const T a = alpha->data<T>()[n];
-                      ForEachOf(s, n, [&](int64_t i) {
-                        out->data<T>()[i] = in[i] > T(0) ? in[i] : a * in[i];
-                      });
+                      for (int64_t o = 0; o < s.outer; ++o) {
+                        const int64_t first = (o * s.n + n) * s.inner;
+#pragma omp simd
+                        for (int64_t i = first; i < first + s.inner; ++i) {
+                          const T below = a * in[i];
+                          result[i] = in[i] > T(0) ? in[i] : below;
+                        }
+                      }
                     }
                   });
       return absl::OkStatus();
@@ -97,17 +94,27 @@ absl::StatusOr<Step> BindPreluGrad(BindContext* context) {
     return Step([=](const RunContext&) {
       const T* in = x->data<T>();
       const T* d = dout->data<T>();
+      T* to_x = dx != nullptr ? dx->data<T>() : nullptr;
       ParallelFor(s.n, 4096 / (s.outer * s.inner + 1) + 1,
                   [&](int64_t begin, int64_t end) {
                     for (int64_t n = begin; n < end; ++n) {
                       const T a = alpha->data<T>()[n];
                       double sum = 0;
-                      ForEachOf(s, n, [&](int64_t i) {
-                        const bool on = in[i] > T(0);
-                        if (!on) sum += double{d[i]} * in[i];
-                        if (dx != nullptr)
-                          dx->data<T>()[i] = on ? d[i] : a * d[i];
-                      });
+                      for (int64_t o = 0; o < s.outer; ++o) {
+                        const int64_t first = (o * s.n + n) * s.inner;
+                        const int64_t last = first + s.inner;
+#pragma omp simd reduction(+ : sum)
+                        for (int64_t i = first; i < last; ++i) {
+                          const double part = double{d[i]} * double{in[i]};
+                          sum += in[i] > T(0) ? 0.0 : part;
+                        }
+                        if (to_x == nullptr) continue;
+#pragma omp simd
+                        for (int64_t i = first; i < last; ++i) {
+                          const T below = a * d[i];
+                          to_x[i] = in[i] > T(0) ? d[i] : below;
+                        }
+                      }
                       if (dalpha != nullptr)
                         dalpha->data<T>()[n] = static_cast<T>(sum);
                     }

@@ -8,6 +8,7 @@
 #include <complex>
 
 #include "libcore/base/dispatch.h"
+#include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/axis_view.h"
 #include "libcore/ops/common/bilinear_grad.h"
@@ -17,6 +18,27 @@
 
 namespace pd {
 namespace {
+
+// The sum of products of n elements in lanes, which become a vector's, over
+// parts of a length that keeps the rounding of float32 small.
+template <typename T>
+T SumOfProducts(const T* a, const T* b, int64_t n) {
+  constexpr int64_t kLanes = 32, kPart = 4096;
+  T total = T(0);
+  for (int64_t part = 0; part < n; part += kPart) {
+    const int64_t end = std::min(n, part + kPart);
+    T lane[kLanes] = {};
+    int64_t j = part;
+    for (; j + kLanes <= end; j += kLanes)
+#pragma omp simd
+      for (int64_t l = 0; l < kLanes; ++l) lane[l] += a[j + l] * b[j + l];
+    T sum = T(0);
+    for (; j < end; ++j) sum += a[j] * b[j];
+    for (const T& l : lane) sum += l;
+    total += sum;
+  }
+  return total;
+}
 
 absl::StatusOr<Step> BindDot(BindContext* context) {
   Tensor* x = context->Input("X");
@@ -29,10 +51,8 @@ absl::StatusOr<Step> BindDot(BindContext* context) {
     return Step([=](const RunContext&) {
       const T *a = x->data<T>(), *b = y->data<T>();
       for (int64_t i = 0; i < view.outer; ++i) {
-        T sum = T(0);
-        for (int64_t j = i * view.n; j < (i + 1) * view.n; ++j)
-          sum += a[j] * b[j];
-        out->data<T>()[i] = sum;
+        const int64_t first = i * view.n;
+        out->data<T>()[i] = SumOfProducts(a + first, b + first, view.n);
       }
       return absl::OkStatus();
     });
@@ -95,11 +115,11 @@ absl::StatusOr<Step> BindMv(BindContext* context) {
     using T = typename decltype(tag)::type;
     return Step([=, m = x->dim(0), n = x->dim(1)](const RunContext&) {
       const T *a = x->data<T>(), *v = vec->data<T>();
-      for (int64_t i = 0; i < m; ++i) {
-        T sum = T(0);
-        for (int64_t j = 0; j < n; ++j) sum += a[i * n + j] * v[j];
-        out->data<T>()[i] = sum;
-      }
+      T* result = out->data<T>();
+      ParallelFor(m, 16384 / (n + 1) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          result[i] = SumOfProducts(a + i * n, v, n);
+      });
       return absl::OkStatus();
     });
   });
@@ -120,11 +140,15 @@ absl::StatusOr<Step> BindMvGrad(BindContext* context) {
     return Step([=, m = x->dim(0), n = x->dim(1)](const RunContext&) {
       const T *a = x->data<T>(), *v = vec->data<T>(), *g = dout->data<T>();
       if (dvec != nullptr) std::fill_n(dvec->data<T>(), n, T(0));
-      for (int64_t i = 0; i < m; ++i)
-        for (int64_t j = 0; j < n; ++j) {
-          if (dx != nullptr) dx->data<T>()[i * n + j] = g[i] * v[j];
-          if (dvec != nullptr) dvec->data<T>()[j] += g[i] * a[i * n + j];
-        }
+      for (int64_t i = 0; i < m; ++i) {
+        const T by = g[i];
+        T* row = dx != nullptr ? dx->data<T>() + i * n : nullptr;
+        T* sums = dvec != nullptr ? dvec->data<T>() : nullptr;
+        if (row != nullptr)
+          for (int64_t j = 0; j < n; ++j) row[j] = by * v[j];
+        if (sums != nullptr)
+          for (int64_t j = 0; j < n; ++j) sums[j] += by * a[i * n + j];
+      }
       return absl::OkStatus();
     });
   });

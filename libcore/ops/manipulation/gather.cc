@@ -114,6 +114,21 @@ absl::StatusOr<Step> SlicesStep(BindContext* context, const Tensor* full,
   return Step([=](const RunContext&) { return work(slices); });
 }
 
+// Slices of one element of a usual size.
+template <typename T, typename I>
+void GatherElements(const Slices& s, const T* from, const I* at, T* to) {
+  for (int64_t o = 0; o < s.outer; ++o, from += s.extent, to += s.count)
+    for (int64_t i = 0; i < s.count; ++i) to[i] = from[at[i]];
+}
+template <typename T>
+void GatherElements(const Slices& s, const Tensor& from, const Tensor& index,
+                    Tensor* to) {
+  if (index.dtype() == DType::kInt64)
+    GatherElements(s, from.data<T>(), index.data<int64_t>(), to->data<T>());
+  else
+    GatherElements(s, from.data<T>(), index.data<int32_t>(), to->data<T>());
+}
+
 absl::StatusOr<Step> BindGather(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* index = context->Input("Index");
@@ -121,6 +136,11 @@ absl::StatusOr<Step> BindGather(BindContext* context) {
   return SlicesStep(context, x, out, [=](const Slices& s) {
     PD_RETURN_IF_ERROR(CheckIndices("Index", *index, 0, s.extent));
     const size_t bytes = static_cast<size_t>(s.inner) * SizeOf(x->dtype());
+    if (bytes == 4 || bytes == 8) {
+      bytes == 4 ? GatherElements<uint32_t>(s, *x, *index, out)
+                 : GatherElements<uint64_t>(s, *x, *index, out);
+      return absl::OkStatus();
+    }
     const char* from = x->data<char>();
     char* to = out->data<char>();
     for (int64_t o = 0; o < s.outer; ++o) {

@@ -237,11 +237,22 @@ absl::StatusOr<Step> BindIndexSample(BindContext* context) {
           const int64_t width = full->dim(1), count = part->dim(1);
           PD_RETURN_IF_ERROR(CheckIndices("Index", *index, 0, width));
           if (back) std::memset(full->raw(), 0, full->bytes());
-          for (int64_t i = 0; i < part->size(); ++i) {
-            T& wide = full->data<T>()[i / count * width + LabelAt(*index, i)];
-            T& narrow = part->data<T>()[i];
-            back ? wide += narrow : narrow = wide;
-          }
+          T *wide = full->data<T>(), *narrow = part->data<T>();
+          auto sample = [=](const auto* at) mutable {
+            for (int64_t r = 0; r < full->dim(0); ++r) {
+              if (back)
+                for (int64_t j = 0; j < count; ++j) wide[at[j]] += narrow[j];
+              else
+                for (int64_t j = 0; j < count; ++j) narrow[j] = wide[at[j]];
+              wide += width;
+              narrow += count;
+              at += count;
+            }
+          };
+          if (index->dtype() == DType::kInt64)
+            sample(index->data<int64_t>());
+          else
+            sample(index->data<int32_t>());
           return absl::OkStatus();
         });
       });

@@ -27,6 +27,19 @@ absl::StatusOr<Step> BindUnitNorm(BindContext* context) {
       const T* in = x->data<T>();
       ForEachLine(view, [&](int64_t line, int64_t start) {
         double squares = epsilon;
+        if (view.inner == 1) {
+          const T* line_in = in + start;
+          T* line_out = out->data<T>() + start;
+#pragma omp simd reduction(+ : squares)
+          for (int64_t i = 0; i < view.n; ++i)
+            squares += double{line_in[i]} * double{line_in[i]};
+          const double length = std::sqrt(squares);
+          if (norm != nullptr) norm->data<T>()[line] = static_cast<T>(length);
+#pragma omp simd
+          for (int64_t i = 0; i < view.n; ++i)
+            line_out[i] = static_cast<T>(line_in[i] / length);
+          return;
+        }
         for (int64_t i = 0; i < view.n; ++i) {
           const double v = in[start + i * view.inner];
           squares += v * v;

@@ -89,6 +89,18 @@ struct NormReducer {
   }
 };
 
+// The usual one, without questions about p for each element.
+template <typename T>
+struct SquareReducer {
+  using Acc = T;
+  T Identity() const { return T(0); }
+  T Load(T v) const { return v * v; }
+  template <typename W>
+  W Combine(W a, W b) const {
+    return a + b;
+  }
+};
+
 absl::StatusOr<Step> BindNorm(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
@@ -100,13 +112,18 @@ absl::StatusOr<Step> BindNorm(BindContext* context) {
     using T = typename decltype(tag)::type;
     return Step([x, out, plan, p](const RunContext&) {
       T* result = out->data<T>();
-      Reduce(plan, x->data<T>(), NormReducer<T>{p},
-             [&](int64_t i, double total) {
-               const bool root = !std::isinf(p) && p != 0 && p != 1;
-               result[i] = static_cast<T>(
-                   p == 2 ? std::sqrt(total)
-                          : (root ? std::pow(total, 1.0 / p) : total));
-             });
+      if (p == 2) {
+        Reduce(plan, x->data<T>(), SquareReducer<T>(),
+               [&](int64_t i, double total) {
+                 result[i] = static_cast<T>(std::sqrt(total));
+               });
+        return absl::OkStatus();
+      }
+      Reduce(
+          plan, x->data<T>(), NormReducer<T>{p}, [&](int64_t i, double total) {
+            const bool root = !std::isinf(p) && p != 0 && p != 1;
+            result[i] = static_cast<T>(root ? std::pow(total, 1.0 / p) : total);
+          });
       return absl::OkStatus();
     });
   });
