@@ -37,6 +37,12 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context);
 absl::StatusOr<Step> BindLogSoftmaxGrad(BindContext* context);
 absl::StatusOr<Step> BindColumnSoftmax(BindContext* context);
 absl::StatusOr<Step> BindColumnSoftmaxGrad(BindContext* context);
+// group_norm and instance_norm with channels first.
+absl::StatusOr<Step> BindGroupNorm(BindContext* context);
+absl::StatusOr<Step> BindGroupNormGrad(BindContext* context);
+// sigmoid_cross_entropy_with_logits.
+absl::StatusOr<Step> BindSigmoidCrossEntropy(BindContext* context);
+absl::StatusOr<Step> BindSigmoidCrossEntropyGrad(BindContext* context);
 // layer_norm.
 absl::StatusOr<Step> BindLayerNorm(BindContext* context);
 absl::StatusOr<Step> BindLayerNormGrad(BindContext* context);

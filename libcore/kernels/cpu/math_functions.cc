@@ -25,19 +25,6 @@ namespace HWY_NAMESPACE {
 
 constexpr float kInfinite = std::numeric_limits<float>::infinity();
 
-HWY_INLINE V One() { return Const(1.0f); }
-// Within Highway's ranges, which hold all that is neither 0 nor infinite.
-HWY_INLINE V NearExponent(V x) {
-  return hn::Max(hn::Min(x, Const(104.0f)), Const(-110.0f));
-}
-// 0 keeps its sign.
-HWY_INLINE V KeepZero(V x, V y) {
-  return hn::IfThenElse(hn::Eq(x, Zero()), x, y);
-}
-HWY_INLINE V ExpOf(V x) { return KeepNan(x, hn::Exp(kTag, NearExponent(x))); }
-HWY_INLINE V Expm1Of(V x) {
-  return KeepZero(x, KeepNan(x, hn::Expm1(kTag, NearExponent(x))));
-}
 // A logarithm of 0, infinity and negative numbers.
 HWY_INLINE V AtEndsOfLog(V x, V y) {
   y = hn::IfThenElse(hn::Eq(x, Zero()), Const(-kInfinite), y);
@@ -52,14 +39,6 @@ HWY_INLINE V Log1pOf(V x) {
   const V y = hn::Mul(LogOf(u), hn::Div(x, hn::Sub(u, One())));
   const V near = hn::IfThenElse(hn::Eq(u, One()), x, y);
   return hn::IfThenElse(hn::Eq(u, Const(kInfinite)), u, near);
-}
-HWY_INLINE V SoftplusOf(V x) {
-  // exp(-|x|) lies within (0, 1]: log of 1 and more.
-  const V e = ExpOf(hn::Neg(hn::Abs(x)));
-  const V u = hn::Add(e, One());
-  const V log = hn::Mul(hn::Log(kTag, u), hn::Div(e, hn::Sub(u, One())));
-  const V y = hn::IfThenElse(hn::Eq(u, One()), e, log);
-  return KeepNan(x, hn::Add(hn::Max(x, Zero()), y));
 }
 HWY_INLINE V TanhOf(V x) {
   const V near = hn::Max(hn::Min(x, Const(20.0f)), Const(-20.0f));
