@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "libcore/base/rng.h"
 #include "libcore/exec/session.h"
 #include "libcore/program/block_builder.h"
 #include "tests/ops/registry.h"
@@ -113,6 +114,25 @@ TEST(RandomOps, PoissonAndExponentialHaveTheirMoments) {
       Draw("exponential", {{"X", Constant(0)}}, {{"lambda", 2.0f}});
   ASSERT_TRUE(drawn.ok()) << drawn.status();
   ExpectMoments(Numbers(*drawn), 0.5, 0.25, 9.0 / 16, "exponential");
+}
+
+// Numbers that are drawn in order, and by several threads, are bit for bit
+// those of the generator, one at a time.
+TEST(RandomOps, NumbersInOrderAreTheGenerators) {
+  const std::vector<int64_t> shape = {9999};
+  const Philox numbers(1, StreamOf("drawn"));
+  const auto normal =
+      Draw("gaussian_random", {}, {{"shape", shape}, {"dtype", int32_t{6}}});
+  ASSERT_TRUE(normal.ok()) << normal.status();
+  const auto uniform = Draw("uniform_random", {}, {{"shape", shape}});
+  ASSERT_TRUE(uniform.ok()) << uniform.status();
+  for (uint64_t i = 0; i < 9999; ++i) {
+    EXPECT_EQ(normal->data<double>()[i],
+              double{static_cast<float>(0.0 + 1.0 * numbers.Normal(i))})
+        << i;
+    EXPECT_EQ(uniform->data<float>()[i], -1.0f + 2.0f * numbers.Uniform(i))
+        << i;
+  }
 }
 
 // Component i of a Dirichlet variable is a beta variable of alpha_i and the sum

@@ -52,7 +52,7 @@ absl::StatusOr<Step> BindGaussian(BindContext* context) {
         using T = typename decltype(tag)::type;
         return RandomFillStep<T>(
             out, RandomSourceOf(*context, slot),
-            [mean, std](const Philox& p, int64_t i) {
+            [mean, std](auto& p, int64_t i) {
               return static_cast<float>(
                   mean + std * p.Normal(static_cast<uint64_t>(i)));
             });
@@ -81,7 +81,7 @@ absl::StatusOr<Step> BindTruncatedGaussian(BindContext* context) {
   Tensor* out = context->Output("Out");
   const double mean = context->Attr<float>("mean");
   const double std = context->Attr<float>("std");
-  const auto draw = [mean, std](const Philox& p, int64_t i) {
+  const auto draw = [mean, std](auto& p, int64_t i) {
     constexpr double kBelow = 0.022750131948179195;  // of the part below -2
     const double u = (p.U32(static_cast<uint64_t>(i)) + 0.5) * 0x1p-32;
     return mean + std * NormalQuantile(kBelow + u * (1.0 - 2.0 * kBelow));
@@ -105,7 +105,7 @@ absl::StatusOr<Step> BindUniform(BindContext* context) {
     return InvalidArgument(
         "attrs 'diag_num' %d and 'diag_step' %d reach beyond %d elements",
         diagonal, stride - 1, out->size());
-  const auto draw = [=](const Philox& p, int64_t i) {
+  const auto draw = [=](auto& p, int64_t i) {
     if (diagonal > 0 && i % stride == 0 && i / stride < diagonal)
       return on_diagonal;
     const float v = low + (high - low) * p.Uniform(static_cast<uint64_t>(i));

@@ -7,9 +7,11 @@
 #define PD_LIBCORE_OPS_RANDOM_RANDOM_SOURCE_H_
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "libcore/base/parallel.h"
 #include "libcore/base/rng.h"
@@ -38,7 +40,39 @@ inline RandomSource RandomSourceOf(const BindContext& context,
           StreamOf(context.op().Out(slot))};
 }
 
-/// The step that sets element i to f(numbers, i).
+/// Philox's numbers for those who ask for them in order: a block, and a pair of
+/// normal numbers, is computed once.
+class OrderedNumbers {
+ public:
+  explicit OrderedNumbers(const Philox& numbers) : numbers_(numbers) {}
+  uint32_t U32(uint64_t i) {
+    if (i >> 2 != at_) block_ = numbers_.Block(at_ = i >> 2);
+    return block_[i & 3];
+  }
+  float Uniform(uint64_t i) { return Philox::ToUniform(U32(i)); }
+  /// Philox::Normal, whose formula this is for both numbers of a pair.
+  double Normal(uint64_t i) {
+    if (i >> 1 != pair_at_) {
+      pair_at_ = i >> 1;
+      const auto block = numbers_.Block(pair_at_);
+      const double u = (block[0] + 1.0) * 0x1p-32;
+      const double angle = block[1] * (2.0 * M_PI * 0x1p-32);
+      const double radius = std::sqrt(-2.0 * std::log(u));
+      pair_ = {radius * std::cos(angle), radius * std::sin(angle)};
+    }
+    return pair_[i & 1];
+  }
+
+ private:
+  static constexpr uint64_t kNone = ~uint64_t{0};
+  const Philox& numbers_;
+  uint64_t at_ = kNone, pair_at_ = kNone;
+  std::array<uint32_t, 4> block_{};
+  std::array<double, 2> pair_{};
+};
+
+/// The step that sets element i to f(numbers, i); where f takes them, they are
+/// OrderedNumbers.
 template <typename T, typename F>
 Step RandomFillStep(Tensor* out, const RandomSource& source, const F& f) {
   constexpr int64_t kGrain = 2048;  // numbers per thread at least
@@ -46,15 +80,21 @@ Step RandomFillStep(Tensor* out, const RandomSource& source, const F& f) {
     const Philox numbers = source.Numbers(run);
     T* result = out->data<T>();
     ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        result[i] = static_cast<T>(f(numbers, i));
+      OrderedNumbers ordered(numbers);
+      for (int64_t i = begin; i < end; ++i) {
+        if constexpr (std::is_invocable_v<const F&, OrderedNumbers&, int64_t>)
+          result[i] = static_cast<T>(f(ordered, i));
+        else
+          result[i] = static_cast<T>(f(numbers, i));
+      }
     });
     return absl::OkStatus();
   };
 }
 
 /// Number i, uniform in (0, 1).
-inline double OpenUniform(const Philox& p, int64_t i) {
+template <typename Numbers>
+double OpenUniform(Numbers& p, int64_t i) {
   return (p.U32(static_cast<uint64_t>(i)) + 0.5) * 0x1p-32;
 }
 

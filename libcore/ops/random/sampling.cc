@@ -36,7 +36,7 @@ absl::StatusOr<Step> BindBernoulli(BindContext* context) {
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return RandomFillStep<T>(out, RandomSourceOf(*context),
-                             [x](const Philox& p, int64_t i) {
+                             [x](auto& p, int64_t i) {
                                return OpenUniform(p, i) < x->data<T>()[i];
                              });
   });
@@ -52,7 +52,7 @@ absl::StatusOr<Step> BindExponential(BindContext* context) {
   return DispatchFloat(out->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return RandomFillStep<T>(out, RandomSourceOf(*context),
-                             [lambda](const Philox& p, int64_t i) {
+                             [lambda](auto& p, int64_t i) {
                                return -std::log(OpenUniform(p, i)) / lambda;
                              });
   });
