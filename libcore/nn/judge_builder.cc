@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -46,6 +47,13 @@ absl::StatusOr<std::string> JudgeBuilder::FindField(const std::string& name,
                                                     const AnswerSpec& spec) {
   if (const LayerInput* own = names_.Own(name); own != nullptr)
     return own->variable;
+  // A field of the data goes before a layer of a block that is called alike,
+  // unless the name has a dot or a colon, as results of such layers have.
+  const LayerInput* inner =
+      absl::StrContains(name, '.') || absl::StrContains(name, ':')
+          ? names_.Inner(name)
+          : nullptr;
+  if (inner != nullptr) return inner->variable;
   PD_RETURN_IF_ERROR(DeclareLabel(name, spec));
   if (parts_.main->FindVar(name)->need_check_feed) return name;
   return InvalidArgument("'%s' is a parameter, not a field or layer", name);

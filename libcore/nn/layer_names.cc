@@ -15,6 +15,12 @@ const LayerInput* LayerNames::Own(const std::string& name) const {
   return it == own_.end() ? nullptr : &it->second;
 }
 
+const LayerInput* LayerNames::Inner(const std::string& name) const {
+  const auto it = inner_.find(name);
+  return it == inner_.end() || it->second.variable.empty() ? nullptr
+                                                           : &it->second;
+}
+
 void LayerNames::AddInner(const std::map<std::string, LayerInput>& inner) {
   for (const auto& [name, input] : inner) {
     const auto [it, is_new] = inner_.emplace(name, input);

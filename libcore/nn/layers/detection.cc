@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detectors: boxes of cells (prior_box, anchor_generator), boxes of predictions
-// (yolo_box, box_coder, generate_proposals), boxes left over (multiclass_nms,
-// matrix_nms). SSD's multi_box_head and detection_output are the compositions
-// that paddle.static.nn and fluid.layers.detection of their names append.
+// (yolo_box, box_coder), boxes left over (multiclass_nms, matrix_nms). SSD's
+// multi_box_head and detection_output are the compositions that
+// paddle.static.nn and fluid.layers.detection of their names append.
 #include <cmath>
 #include <utility>
 
@@ -221,28 +221,6 @@ absl::StatusOr<std::string> BuildBoxCoder(LayerContext* c) {
   return c->Append(std::move(op), {"OutputBox"});
 }
 
-absl::StatusOr<std::string> BuildGenerateProposals(LayerContext* c) {
-  const job::GenerateProposals& p = c->layer().generate_proposals();
-  for (size_t i = 0; i < 2; ++i) PD_RETURN_IF_ERROR(ExpectSpace(c, Space(), i));
-  OpDesc op;
-  op.type = "generate_proposals_v2";
-  const char* const kSlots[] = {"Scores", "BboxDeltas", "ImShape", "Anchors",
-                                "Variances"};
-  for (size_t i = 0; i < 5; ++i) op.SetInput(kSlots[i], {c->input(i)});
-  op.attrs = {{"pre_nms_topN", p.pre_nms_top_n()},
-              {"post_nms_topN", p.post_nms_top_n()},
-              {"nms_thresh", static_cast<float>(p.nms_thresh())},
-              {"min_size", static_cast<float>(p.min_size())},
-              {"eta", static_cast<float>(p.eta())},
-              {"pixel_offset", p.pixel_offset()}};
-  PD_ASSIGN_OR_RETURN(
-      const std::vector<std::string> made,
-      c->AppendAll(std::move(op), {"RpnRois", "RpnRoiProbs", "RpnRoisNum"}));
-  c->AddOutput("scores", made[1]);
-  c->AddOutput("rois_num", made[2]);
-  return made[0];
-}
-
 // Smallest and largest squares of each feature map.
 absl::Status SquaresOf(const job::MultiBoxHead& p, int maps, Floats* least,
                        Floats* most) {
@@ -455,7 +433,6 @@ void AddDetectionLayers(LayerTable* table) {
   (*table)[job::Layer::kBoxCoder] = {BuildBoxCoder, 2, 3};
   (*table)[job::Layer::kMultiBoxHead] = {BuildMultiBoxHead, 2, kAnyInputs};
   (*table)[job::Layer::kDetectionOutput] = {BuildDetectionOutput, 4, 4};
-  (*table)[job::Layer::kGenerateProposals] = {BuildGenerateProposals, 5, 5};
 }
 
 }  // namespace pd

@@ -22,6 +22,7 @@ const LayerSpec* FindLayer(int kind) {
     AddOpLayers(table);
     AddPaddingLayers(table);
     AddPoolLayers(table);
+    AddProposalLayers(table);
     AddRandomLayers(table);
     AddRecurrentLayers(table);
     AddRegionLayers(table);

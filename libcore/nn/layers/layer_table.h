@@ -47,6 +47,7 @@ void AddNormLayers(LayerTable* table);
 void AddOpLayers(LayerTable* table);
 void AddPaddingLayers(LayerTable* table);
 void AddPoolLayers(LayerTable* table);
+void AddProposalLayers(LayerTable* table);
 void AddRandomLayers(LayerTable* table);
 void AddRecurrentLayers(LayerTable* table);
 void AddRegionLayers(LayerTable* table);

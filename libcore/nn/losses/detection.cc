@@ -7,6 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/nn/losses/loss_context.h"
 #include "libcore/nn/output_names.h"
+#include "libcore/nn/true_boxes.h"
 
 namespace pd {
 namespace {
@@ -75,33 +76,6 @@ std::string SsdPart(LossContext* c, const char* field, bool given,
   return variable;
 }
 
-// The true boxes [rows, 4] of all images, and their classes [rows, 1, 1], as
-// sequences: rows without width or height are padding.
-struct SsdTruths {
-  std::string boxes, labels;
-};
-
-SsdTruths UnpadTruths(LossContext* c, const std::string& boxes,
-                      const std::string& labels) {
-  const auto corner = [&](int32_t begin) {
-    return c->Op("slice", {{"Input", boxes}}, {"Out"},
-                 {{"axes", std::vector<int32_t>{2}},
-                  {"starts", std::vector<int32_t>{begin}},
-                  {"ends", std::vector<int32_t>{begin + 2}}});
-  };
-  const std::string low = corner(0), high = corner(2);
-  const std::string sides =
-      c->Cast(c->Binary("greater_than", high, low), DType::kFloat32);
-  const std::string counts =
-      c->Cast(c->Reduce("reduce_sum", c->Reduce("reduce_min", sides, {2}), {1}),
-              DType::kInt64);
-  const auto rows = [&](const std::string& padded) {
-    return c->Op("sequence_unpad", {{"X", padded}, {"Length", counts}},
-                 {"Out"});
-  };
-  return {rows(boxes), rows(c->Unsqueeze(c->Unsqueeze(labels, 2), 3))};
-}
-
 // Offsets [N, M, 4], and what goes with them.
 struct SsdHead {
   std::string scores, priors, variances;
@@ -135,7 +109,7 @@ std::string SsdClassLoss(LossContext* c, const SsdHead& head,
 }
 
 SsdTargets FindSsdTargets(LossContext* c, const SsdHead& head,
-                          const SsdTruths& truths) {
+                          const TrueBoxes& truths) {
   const job::SSDLoss& p = c->loss().ssd_loss();
   const std::vector<const char*> target = {"Out", "OutWeight"};
   const OpChain::Attrs mismatch = {{"mismatch_value", p.background_label()}};
@@ -213,7 +187,7 @@ absl::StatusOr<std::string> Ssd(LossContext* c) {
         "of boxes",
         ToString(shape));
   const SsdHead head = FindSsdHead(c);
-  const SsdTruths truths = UnpadTruths(
+  const TrueBoxes truths = UnpadTrueBoxes(
       c, c->Field(p.gt_box(), {shape[0], -1, 4}),
       c->Cast(c->Label({shape[0], -1}, DType::kInt64), DType::kInt32));
   if (!c->ok()) return c->Give("");

@@ -18,6 +18,7 @@ const LossTable& Losses() {
     AddClassLosses(table);
     AddDetectionLosses(table);
     AddDifferenceLosses(table);
+    AddProposalLosses(table);
     AddRankingLosses(table);
     AddSampledLosses(table);
     AddSequenceLosses(table);

@@ -96,6 +96,7 @@ void AddCRFLosses(LossTable* table);
 void AddClassLosses(LossTable* table);
 void AddDetectionLosses(LossTable* table);
 void AddDifferenceLosses(LossTable* table);
+void AddProposalLosses(LossTable* table);
 void AddRankingLosses(LossTable* table);
 void AddSampledLosses(LossTable* table);
 void AddSequenceLosses(LossTable* table);

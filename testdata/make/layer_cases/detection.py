@@ -14,9 +14,9 @@ from paddle.vision import ops
 rng = np.random.RandomState(11)
 
 
-def boxes(n, m, size=1.0):
-    low = rng.uniform(0, 0.6, (n, m, 2))
-    return ((np.concatenate([low, low + rng.uniform(0.1, 0.4, (n, m, 2))], 2)) * size).astype("float32")
+def boxes(n, m, size=1.0, numbers=rng):
+    low = numbers.uniform(0, 0.6, (n, m, 2))
+    return ((np.concatenate([low, low + numbers.uniform(0.1, 0.4, (n, m, 2))], 2)) * size).astype("float32")
 
 
 B = boxes(2, 12)
@@ -118,35 +118,38 @@ def matched_by_numpy(truth, prior, each, threshold, ratio, negative, per_predict
     return match, hardest[:int((match >= 0).sum() * ratio)]
 
 
+def run(kind, feeds, outputs, attrs):
+    """One operator in a static program. feeds: slot -> name, array and, of sequences, their lengths."""
+    paddle.enable_static()
+    try:
+        main = static.Program()
+        with static.program_guard(main):
+            block, fed = main.global_block(), {}
+            for slot, (name, array, lengths) in feeds.items():
+                block.create_var(name=name, shape=array.shape, dtype=str(array.dtype), lod_level=int(lengths is not None))
+                fed[name] = array if lengths is None else create_lod_tensor(array, [lengths], paddle.CPUPlace())
+            for name, dtype in outputs.values():
+                block.create_var(name=name, dtype=dtype)
+            block.append_op(type=kind, inputs={slot: [name] for slot, (name, *_) in feeds.items()},
+                            outputs={slot: [name] for slot, (name, _) in outputs.items()}, attrs=attrs)
+        return static.Executor(paddle.CPUPlace()).run(main, fed, [name for name, _ in outputs.values()], return_numpy=False)
+    finally:
+        paddle.disable_static()
+
+
 def matched_by_paddle(truth, prior, each, threshold, ratio, negative, per_prediction):
     """The operators that fluid.layers.ssd_loss appends, which PaddlePaddle 2.6 still has (target_assign it has not)."""
-    def run(kind, feeds, outputs, attrs):
-        paddle.enable_static()
-        try:
-            main = static.Program()
-            with static.program_guard(main):
-                block, fed = main.global_block(), {}
-                for slot, (name, array, sequences) in feeds.items():
-                    block.create_var(name=name, shape=array.shape, dtype=str(array.dtype), lod_level=int(sequences))
-                    fed[name] = create_lod_tensor(array, [[len(array)]], paddle.CPUPlace()) if sequences else array
-                for name, dtype in outputs.values():
-                    block.create_var(name=name, dtype=dtype)
-                block.append_op(type=kind, inputs={slot: [name] for slot, (name, *_) in feeds.items()},
-                                outputs={slot: [name] for slot, (name, _) in outputs.items()}, attrs=attrs)
-            made = static.Executor(paddle.CPUPlace()).run(main, fed, [name for name, _ in outputs.values()], return_numpy=False)
-            return [np.array(one) for one in made]
-        finally:
-            paddle.disable_static()
-    iou, = run("iou_similarity", dict(X=("x", truth.astype("float32"), True), Y=("y", prior.astype("float32"), False)),
+    iou, = run("iou_similarity", dict(X=("x", truth.astype("float32"), [len(truth)]), Y=("y", prior.astype("float32"), None)),
                dict(Out=("iou", "float32")), dict(box_normalized=True))
-    match, value = run("bipartite_match", dict(DistMat=("iou", iou, True)),
+    match, value = run("bipartite_match", dict(DistMat=("iou", np.array(iou), [len(truth)])),
                        dict(ColToRowMatchIndices=("match", "int32"), ColToRowMatchDist=("value", "float32")),
                        dict(match_type="per_prediction" if per_prediction else "bipartite", dist_threshold=threshold))
-    negatives, updated = run("mine_hard_examples", dict(ClsLoss=("each", each(match[0])[None].astype("float32"), False),
-                                                        MatchIndices=("match", match, False), MatchDist=("value", value, False)),
+    match, value = np.array(match), np.array(value)
+    negatives, updated = run("mine_hard_examples", dict(ClsLoss=("each", each(match[0])[None].astype("float32"), None),
+                                                        MatchIndices=("match", match, None), MatchDist=("value", value, None)),
                              dict(NegIndices=("negatives", "int32"), UpdatedMatchIndices=("updated", "int32")),
                              dict(neg_pos_ratio=ratio, neg_dist_threshold=negative, mining_type="max_negative", sample_size=0))
-    return updated[0], negatives.ravel()
+    return np.array(updated)[0], np.array(negatives).ravel()
 
 
 def ssd_loss(background=0, threshold=.5, ratio=3., negative=.5, loc_weight=1., conf_weight=1., per_prediction=True, normalize=True,
@@ -202,6 +205,145 @@ def ssd(said="", of=truths, **options):
     return (SSD, ssd_loss(**options), of,
             dict(loss=True, by="x conf", rtol=1e-4,
                  more=f'loss {{ ssd_loss {{ confidence: "conf" prior_box: "prior" prior_box_var: "var" {said} }} }}'))
+
+
+class RpnHead(nn.Layer):
+    """Of 2 channels; anchors as anchor_generator lays them out."""
+
+    def __init__(self, channels, sizes, ratios, stride, kernel=3):
+        super().__init__()
+        normal = lambda: paddle.ParamAttr(initializer=nn.initializer.Normal(0, .01))
+        count = len(sizes) * len(ratios)
+        self.conv = nn.Conv2D(2, channels, kernel, padding=kernel // 2, weight_attr=normal())
+        self.score = nn.Conv2D(channels, count, 1, weight_attr=normal())
+        self.delta = nn.Conv2D(channels, 4 * count, 1, weight_attr=normal())
+        self.anchors = anchors(sizes=sizes, ratios=ratios, variance=(1., 1., 1., 1.), stride=stride)()
+
+    def forward(self, x):
+        y = F.relu(self.conv(x))
+        scores = self.score(y)
+        return [scores, F.sigmoid(scores), self.delta(y), *self.anchors(x)]
+
+
+class RcnnHead(nn.Layer):
+    def __init__(self, classes):
+        super().__init__()
+        normal = lambda std: paddle.ParamAttr(initializer=nn.initializer.Normal(0, std))
+        self.score = nn.Linear(5, classes + 1, weight_attr=normal(.01))
+        self.delta = nn.Linear(5, 4 * (classes + 1), weight_attr=normal(.001))
+
+    def forward(self, x):
+        return self.score(x), self.delta(x)
+
+
+WIDTH, HEIGHT = 48, 40  # of the pictures of Faster R-CNN's cases
+
+
+def unpadded(box, label):
+    """Rows in pixels, classes, and how many each image has."""
+    real = [(b[:, 2:] > b[:, :2]).all(1) for b in box]
+    pixels = box * np.array([WIDTH, HEIGHT] * 2, "float32") - np.array([0, 0, 1, 1], "float32")
+    rows = np.concatenate([b[r] for b, r in zip(pixels, real)])
+    classes = np.concatenate([c[r] for c, r in zip(label, real)])
+    return rows, classes.astype("int32")[:, None], [int(r.sum()) for r in real]
+
+
+def info(n):
+    return np.array([[HEIGHT, WIDTH, 1]] * n, "float32")
+
+
+def rpn_loss(batch=256, straddle=0., fraction=.5, positive=.7, negative=.3, sigma=3.):
+    def call(x, offsets, anchor, box, image):
+        truths, _, lengths = unpadded(box.numpy(), np.zeros(box.shape[:2]))
+        location, score, target, label, weight = [np.array(one) for one in run(
+            "rpn_target_assign",
+            dict(Anchor=("a", anchor.numpy().reshape(-1, 4), None), GtBoxes=("g", truths, lengths),
+                 IsCrowd=("c", np.zeros((len(truths), 1), "int32"), lengths), ImInfo=("i", info(len(lengths)), None)),
+            dict(LocationIndex=("l", "int32"), ScoreIndex=("s", "int32"), TargetBBox=("t", "float32"), TargetLabel=("o", "int32"),
+                 BBoxInsideWeight=("w", "float32")),
+            dict(rpn_batch_size_per_im=batch, rpn_straddle_thresh=straddle, rpn_fg_fraction=fraction, rpn_positive_overlap=positive,
+                 rpn_negative_overlap=negative, use_random=False))]
+        assert len(location) > 2 and (label == 0).any(), "nothing to learn"
+        flat = lambda t, width: t.transpose([0, 2, 3, 1]).reshape([-1, width])
+        by_class = F.binary_cross_entropy_with_logits(paddle.gather(flat(x, 1), paddle.to_tensor(score)),
+                                                      paddle.to_tensor(label.astype("float32")))
+        return by_class + smooth(paddle.gather(flat(offsets, 4), paddle.to_tensor(location)), target, weight, sigma) / len(score)
+    return lambda: lambda *inputs: call(*inputs).reshape([1])
+
+
+def smooth(x, target, weight, sigma):
+    """The sum of smooth_l1_loss, whose function went with fluid."""
+    d = ((x - paddle.to_tensor(target)) * paddle.to_tensor(weight)).abs()
+    return paddle.where(d < 1 / sigma ** 2, d * d * (sigma ** 2 / 2), d - .5 / sigma ** 2).sum()
+
+
+def proposals(scores, deltas, image, anchor, variance):
+    sizes = paddle.to_tensor([[HEIGHT, WIDTH]] * scores.shape[0], dtype="float32")
+    return ops.generate_proposals(scores, deltas, sizes, anchor, variance, 30, 12, .7, 2., pixel_offset=True, return_rois_num=True)
+
+
+PROPOSALS = """layer { name: "rois" input: ["s", "d", "image", "a", "v"] generate_proposals { pre_nms_top_n: 30 post_nms_top_n: 12
+    nms_thresh: 0.7 min_size: 2 pixel_offset: true } }""".replace("\n    ", " ")
+
+
+def samples(scores, deltas, image, anchor, variance, box, label, batch=256, fraction=.25, foreground=.25, high=.5, low=0.,
+            units=(.1, .1, .2, .2)):
+    """Rois, how many each image has, labels, targets, weights."""
+    rois, _, counts = proposals(scores, deltas, image, anchor, variance)
+    truths, classes, lengths = unpadded(box.numpy(), label.numpy())
+    names = ["Rois", "LabelsInt32", "BboxTargets", "BboxInsideWeights", "BboxOutsideWeights", "MaxOverlapWithGT"]
+    made = run("generate_proposal_labels",
+               dict(RpnRois=("r", rois.numpy(), counts.numpy().tolist()), GtClasses=("k", classes + 1, lengths),
+                    IsCrowd=("c", np.zeros((len(truths), 1), "int32"), lengths), GtBoxes=("g", truths, lengths),
+                    ImInfo=("i", info(len(lengths)), None)),
+               {name: (name, "int32" if name == "LabelsInt32" else "float32") for name in names},
+               dict(batch_size_per_im=batch, fg_fraction=fraction, fg_thresh=foreground, bg_thresh_hi=high, bg_thresh_lo=low,
+                    bbox_reg_weights=list(units), class_nums=4, use_random=False, is_cls_agnostic=False, is_cascade_rcnn=False))
+    offsets = made[0].lod()[0]
+    return [np.array(made[0]), np.diff(offsets).astype("int32")] + [np.array(one) for one in made[1:4]]
+
+
+def rcnn_output(scores, offsets, rois, counts, image):
+    rows, classes = scores.shape
+    box = ops.box_coder(rois, [.1, .1, .2, .2], offsets.reshape([rows, classes, 4])[:, 1:], "decode_center_size", False, axis=1)
+    last = paddle.to_tensor([WIDTH - 1., HEIGHT - 1.] * 2)
+    box = (paddle.minimum(box.clip(0), last) + paddle.to_tensor([0., 0., 1., 1.])) / paddle.to_tensor([float(WIDTH), HEIGHT] * 2)
+    out, index, number = paddle._C_ops.multiclass_nms3(box, F.softmax(scores)[:, 1:], counts, .2, -1, 9, .45, True, 1.0, -1)
+    return out, number, index
+
+
+def rcnn_loss(sigma=1.):
+    def call(x, offsets, *chain):
+        _, _, labels, targets, weights = samples(*chain, foreground=.4)
+        by_class = F.cross_entropy(x, paddle.to_tensor(labels.astype("int64")))
+        return by_class + smooth(offsets, targets, weights, sigma) / len(labels)
+    return lambda: lambda *inputs: call(*inputs).reshape([1])
+
+
+def lists(**arrays):
+    return {name: A(array.tolist(), str(array.dtype)) for name, array in arrays.items()}
+
+
+own = np.random.RandomState(13)
+A4 = anchors(sizes=(8., 14.), ratios=(.5, 1.), variance=(1., 1., 1., 1.), stride=(8., 8.))()(paddle.zeros([1, 1, 5, 6]))
+true_boxes = boxes(3, 3, numbers=own)
+true_boxes[1, 2:], true_boxes[2, 1:] = 0, 0  # padding; without any box PaddlePaddle refuses an image
+CHAIN = dict(s=own.uniform(0, 1, (3, 4, 5, 6)), d=own.uniform(-.4, .4, (3, 16, 5, 6)), image=np.zeros((3, 1, HEIGHT, WIDTH)),
+             a=A4[0].numpy(), v=A4[1].numpy(), box=true_boxes, label=own.randint(0, 3, (3, 3)))
+CHAIN = {name: array.astype("int64" if name == "label" else "float32") for name, array in CHAIN.items()}
+SAMPLED = len(samples(*[paddle.to_tensor(one) for one in CHAIN.values()], foreground=.4)[0])
+RPN = dict(x=f(3, 4, 5, 6), offsets=f(3, 16, 5, 6), **lists(a=CHAIN["a"], gt_box=true_boxes, image=CHAIN["image"]))
+
+
+def rpn(said="", **options):
+    return ('layer { name: "l" input: "x" identity {} }', rpn_loss(**options), RPN,
+            dict(loss=True, by="x offsets", more=f'loss {{ input: "l" rpn_loss {{ offsets: "offsets" anchors: "a" {said} }} }}'))
+
+
+def sampling(said, **options):
+    return (PROPOSALS + '\nlayer { name: "l" input: ["rois", "box", "label", "image"] generate_proposal_labels { num_classes: 3 '
+            + said + " use_random: false } }", lambda: lambda *chain: [paddle.to_tensor(one) for one in samples(*chain, **options)],
+            lists(**CHAIN), dict(outputs=["l", "l:rois_num", "l:labels", "l:targets", "l:weights"], by=""))
 
 
 two_maps = dict(a=f(2, 2, 4, 4), b=f(2, 2, 2, 2), image=f(2, 3, 32, 32))
@@ -262,4 +404,26 @@ CASES = {
     "ssd_loss_operators": ssd("background_label: 4 overlap_threshold: 0.35 neg_overlap: 0.35", of=many, background=4, threshold=.35,
                               negative=.35, matched_by=matched_by_paddle),
     "ssd_loss_background": ssd("background_label: 0 overlap_threshold: 0.3 normalize: false", threshold=.3, normalize=False),
+    "generate_proposals_images": (PROPOSALS, lambda: lambda *chain: list(proposals(*chain)),
+                                  lists(**{name: CHAIN[name] for name in ("s", "d", "image", "a", "v")}),
+                                  dict(outputs=["rois", "rois:scores", "rois:rois_num"], by="")),
+    "rpn_head": ("rpn_head { channels: 3 anchor_sizes: [8, 14] aspect_ratios: [0.5, 1] stride: [8, 8] }",
+                 lambda: RpnHead(3, (8., 14.), (.5, 1.), (8., 8.)), dict(x=f(2, 2, 4, 3)),
+                 dict(outputs=["l", "l:probabilities", "l:offsets", "l:anchors", "l:variances"])),
+    "rpn_loss": rpn("use_random: false"),
+    "rpn_loss_options": rpn("""use_random: false rpn_batch_size_per_im: 20 rpn_straddle_thresh: -1 rpn_fg_fraction: 0.2 rpn_positive_overlap: 0.5
+                               rpn_negative_overlap: 0.4 sigma: 1.5""", batch=20, straddle=-1., fraction=.2, positive=.5, negative=.4, sigma=1.5),
+    "generate_proposal_labels": sampling(""),
+    "generate_proposal_labels_options": sampling("""batch_size_per_im: 8 fg_fraction: 0.4 fg_thresh: 0.45 bg_thresh_hi: 0.4 bg_thresh_lo: 0.01
+                                                    bbox_reg_weights: [0.2, 0.1, 0.3, 0.4]""", batch=8, fraction=.4, foreground=.45, high=.4,
+                                                 low=.01, units=(.2, .1, .3, .4)),
+    "rcnn_head": ("rcnn_head { num_classes: 3 }", lambda: RcnnHead(3), dict(x=f(7, 5)), dict(outputs=["l", "l:offsets"])),
+    "rcnn_output": ("rcnn_output { score_threshold: 0.2 keep_top_k: 9 nms_threshold: 0.45 }", lambda: rcnn_output,
+                    dict(x=f(12, 4, lo=-2, hi=2), offsets=f(12, 16, lo=-2, hi=2),
+                         **lists(rois=(boxes(1, 12, 40, own)[0] - 1).astype("float32"), n=np.array([5, 0, 7], "int32"), image=CHAIN["image"])), NMS),
+    "rcnn_loss": (PROPOSALS + """
+                  layer { name: "samples" input: ["rois", "box", "label", "image"] generate_proposal_labels { num_classes: 3 fg_thresh: 0.4 use_random: false } }
+                  layer { name: "l" input: "x" identity {} }""", rcnn_loss(),
+                  dict(x=f(SAMPLED, 4, lo=-2, hi=2), offsets=f(SAMPLED, 16, lo=-2, hi=2), **lists(**CHAIN)),
+                  dict(loss=True, by="x offsets", more='loss { input: "l" rcnn_loss { samples: "samples" offsets: "offsets" } }')),
 }
