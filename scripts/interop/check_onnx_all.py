@@ -27,6 +27,9 @@ OPSETS = (17, 11)
 # between, and ONNX Runtime refuses it.
 NOT_IN_ONNX = ('tensor_array/length',)
 
+# pd-eval reads NonMaxSuppression where it knows how many images there are.
+NOT_READ_BACK = re.compile('faster_rcnn')
+
 
 def run(*command):
     done = subprocess.run(command, capture_output=True, text=True)
@@ -117,12 +120,11 @@ def made_up(model_path, batch=2):
     return feed
 
 
-def network(name, job, folder, count, fetch=None):
+def network(name, job, folder, count):
     os.makedirs(folder, exist_ok=True)
     # Both forms have the same first values: the job's seed gives them.
     ours = f'{folder}/paddle'
-    chosen = ['--fetch', fetch] if fetch else []
-    status, text = run('pd-export', '-q', '-c', job, '-o', ours, *chosen)
+    status, text = run('pd-export', '-q', '-c', job, '-o', ours)
     if status != 0:
         return count.fail(f'{name}: export to paddle', text)
     for opset in OPSETS:
@@ -139,7 +141,7 @@ def network(name, job, folder, count, fetch=None):
         except Exception as error:
             count.fail(label, error)
             continue
-        for model in (ours, out):
+        for model in (ours,) if NOT_READ_BACK.search(job) else (ours, out):
             status, text = run('pd-eval', '-q', '-m', model, '--feed',
                                f'{folder}/feed.npz', '--out',
                                f'{folder}/answers.npz')
@@ -178,6 +180,7 @@ INPUTS = [
     ('bert|ernie', ['[-1, 9] dtype: int64'] * 2),
     ('transformer', ['[-1, 7] dtype: int64', '[-1, 5] dtype: int64']),
     ('gpt|lstm_lm', ['[-1, 9] dtype: int64']),
+    ('faster_rcnn', ['[-1, 3, 224, 224]', '[-1, 2, 4]', '[-1, 2] dtype: int64']),
     ('wide_deep|deepfm|dcn', ['[-1, 8] dtype: int64']),
     ('', ['[-1, 3, 224, 224]']),
 ]
@@ -202,7 +205,7 @@ def networks(work, *only):
         job = f'{work}/{name}.pbtxt'
         with open(job, 'w') as file:
             file.write(zoo_job(name))
-        network(name, job, f'{work}/{name}', count, 'net')
+        network(name, job, f'{work}/{name}', count)
     return count.end()
 
 

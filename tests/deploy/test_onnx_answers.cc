@@ -209,10 +209,9 @@ TEST(OnnxAnswers, ListsOfTensorsAreWritten) {
 }
 
 TEST(OnnxAnswers, Detection) {
-  ExpectOperator({"multiclass_nms3",
-                  4,
-                  {{"by_rois", "no boxes of a class's own"},
-                   {"pixels_eta", "attr 'nms_eta' is 0.9"}}});
+  ExpectOperator(
+      {"multiclass_nms3", 5, {{"pixels_eta", "attr 'nms_eta' is 0.9"}}});
+  ExpectOperator({"generate_proposals_v2", 2});
   ExpectOperator({"multiclass_nms2", 3});
   ExpectOperator({"matrix_nms", 3});
   ExpectOperator({"yolo_box", 4});

@@ -4,65 +4,20 @@
 // and in each by falling score, as PaddlePaddle orders its detections. Boxes
 // whose corners are the wrong way round overlap nothing in PaddlePaddle and
 // something in ONNX.
-#include <limits>
-#include <numeric>
-
 #include "libcore/base/error.h"
+#include "libcore/deploy/onnx/box_nodes.h"
 #include "libcore/deploy/onnx/converters.h"
 
 namespace pd {
 namespace {
 
-constexpr double kLowest = std::numeric_limits<float>::lowest();
 using Ints = std::vector<int64_t>;
 
-// An extent of `x`, whose shape the program declares to be `shape`, as a
-// scalar.
-std::string Extent(OnnxOp* op, const std::string& x, const Shape& shape,
-                   size_t axis) {
-  if (axis < shape.size() && shape[axis] >= 0) return op->ConstInt(shape[axis]);
-  return op->Extent(x, static_cast<int64_t>(axis));
-}
-
-std::string Vector(OnnxOp* op, const OnnxValues& scalars) {
-  OnnxValues parts;
-  for (const std::string& scalar : scalars)
-    parts.push_back(op->Reshape(scalar, {1}));
-  return op->Emit("Concat", parts, {{"axis", int64_t{0}}});
-}
-
-std::string Mul(OnnxOp* op, const std::string& a, const std::string& b) {
-  return op->Emit("Mul", {a, b});
-}
-std::string Add(OnnxOp* op, const std::string& a, const std::string& b) {
-  return op->Emit("Add", {a, b});
-}
-std::string Sub(OnnxOp* op, const std::string& a, const std::string& b) {
-  return op->Emit("Sub", {a, b});
-}
-std::string Div(OnnxOp* op, const std::string& a, const std::string& b) {
-  return op->Emit("Div", {a, b});
-}
-
-// The lesser of a number and a scalar; the scalar where the number is negative.
-std::string AtMost(OnnxOp* op, int64_t most, const std::string& scalar) {
-  if (most < 0) return scalar;
-  const std::string limit = op->ConstInt(most);
-  return op->Emit("Where", {op->Emit("Less", {limit, scalar}), limit, scalar});
-}
-
-OnnxValues TopK(OnnxOp* op, const std::string& x, const std::string& k,
-                int64_t axis) {
-  return op->EmitSeveral(2, "TopK", {x, op->Reshape(k, {1})}, {{"axis", axis}});
-}
-
-std::string Column(OnnxOp* op, const std::string& rows, int64_t column) {
-  return op->Emit("Gather", {rows, op->ConstInt(column)},
-                  {{"axis", int64_t{1}}});
-}
-
-// The boxes [n, m, 4] and scores [n, classes, m] of some images.
+// The boxes [n, m, 4] and scores [n, classes, m] of some images; with `own`
+// each class has boxes of its own, [m, classes, 4] of all images, and the
+// scores of the boxes of other images are the lowest.
 struct Candidates {
+  bool own = false;
   std::string boxes, scores;
   std::string ranked;                   // scores, the background's the lowest
   std::string images, classes, places;  // extents, scalars
@@ -70,24 +25,49 @@ struct Candidates {
   DType dtype = DType::kFloat32;
 };
 
+// The scores [m, classes] of boxes of all images.
+void ReadOwnBoxes(OnnxOp* op, Candidates* c) {
+  c->own = true;
+  c->dtype = op->TypeOf("Scores");
+  c->boxes = op->In("BBoxes");
+  const std::string rows = op->In("Scores");
+  c->lowest = op->Const(kLowest, c->dtype);
+  c->classes = Extent(op, rows, op->ShapeOf("Scores"), 1);
+  c->places = op->Extent(rows, 0);
+  c->images = op->Extent(op->In("RoisNum"), 0);
+  const std::string image = ImageOfRows(op, op->In("RoisNum"), c->places);
+  const std::string owned = op->Emit(
+      "Equal", {op->Unsqueeze(op->Counting(c->images), {1, 2}), image});
+  c->scores = c->ranked =
+      op->Emit("Where", {owned, op->Transpose(rows, {1, 0}), c->lowest});
+}
+
 Candidates ReadCandidates(OnnxOp* op) {
   Candidates c;
   const Shape boxes = op->ShapeOf("BBoxes"), scores = op->ShapeOf("Scores");
-  if (scores.size() != 3 || boxes.size() != 3 ||
-      (boxes[2] != 4 && boxes[2] != -1)) {
+  const bool own = scores.size() == 2 && boxes.size() == 3 && boxes[2] == 4 &&
+                   op->Has("RoisNum");
+  if (!own && (scores.size() != 3 || boxes.size() != 3 ||
+               (boxes[2] != 4 && boxes[2] != -1))) {
     op->Fail(Unimplemented(
         "boxes of shape %s with scores of shape %s; ONNX has [n, m, 4] with "
-        "[n, classes, m], no polygons and no boxes of a class's own",
+        "[n, classes, m] or, with 'RoisNum', [m, classes, 4] with [m, "
+        "classes], and no polygons",
         ToString(boxes), ToString(scores)));
     return c;
   }
-  c.dtype = op->TypeOf("Scores");
-  c.boxes = op->In("BBoxes");
-  c.scores = c.ranked = op->In("Scores");
-  c.images = Extent(op, c.scores, scores, 0);
-  c.classes = Extent(op, c.scores, scores, 1);
-  c.places = Extent(op, c.scores, scores, 2);
-  c.lowest = op->Const(kLowest, c.dtype);
+  if (own) {
+    ReadOwnBoxes(op, &c);
+  } else {
+    op->Ignore("RoisNum");
+    c.dtype = op->TypeOf("Scores");
+    c.boxes = op->In("BBoxes");
+    c.scores = c.ranked = op->In("Scores");
+    c.images = Extent(op, c.scores, scores, 0);
+    c.classes = Extent(op, c.scores, scores, 1);
+    c.places = Extent(op, c.scores, scores, 2);
+    c.lowest = op->Const(kLowest, c.dtype);
+  }
   const int64_t background = op->Int("background_label");
   if (background >= 0) {
     const std::string is_it =
@@ -105,27 +85,23 @@ struct Detections {
 
 void GiveDetections(OnnxOp* op, const Candidates& c, const Detections& d,
                     const char* count_slot) {
-  const std::string at = op->Emit(
-      "Concat", {op->Unsqueeze(d.image, {1}), op->Unsqueeze(d.place, {1})},
-      {{"axis", int64_t{1}}});
+  const std::string at =
+      op->Emit("Concat",
+               {op->Unsqueeze(c.own ? d.place : d.image, {1}),
+                op->Unsqueeze(c.own ? d.label : d.place, {1})},
+               {{"axis", int64_t{1}}});
   op->Give("Out", "Concat",
            {op->Unsqueeze(op->Cast(d.label, c.dtype), {1}),
             op->Unsqueeze(d.score, {1}), op->Emit("GatherND", {c.boxes, at})},
            {{"axis", int64_t{1}}});
   if (op->HasOut("Index")) {
-    const std::string index = Add(op, Mul(op, d.image, c.places), d.place);
+    const std::string index =
+        c.own ? Add(op, Mul(op, d.place, c.classes), d.label)
+              : Add(op, Mul(op, d.image, c.places), d.place);
     op->Alias("Index",
               op->Unsqueeze(op->Cast(index, op->OutVar("Index").dtype), {1}));
   }
-  if (op->HasOut(count_slot)) {
-    const std::string images = op->Unsqueeze(op->Counting(c.images), {1});
-    const std::string own =
-        op->Emit("Equal", {images, op->Unsqueeze(d.image, {0})});
-    op->Alias(count_slot,
-              op->Cast(op->Reduce("ReduceSum", op->Cast(own, DType::kInt64),
-                                  {1}, false),
-                       op->OutVar(count_slot).dtype));
-  }
+  if (op->HasOut(count_slot)) GiveCounts(op, d.image, c.images, count_slot);
 }
 
 // The rows of `selected` (image, class, box) that are the best `keep` of their
@@ -159,8 +135,57 @@ std::string KeepBest(OnnxOp* op, const Candidates& c,
                   {{"axis", int64_t{0}}});
 }
 
+// The rows (image, class, box) that are left. Where classes have boxes of their
+// own, each image and class is an image of ONNX's operator.
+std::string Suppressed(OnnxOp* op, const Candidates& c,
+                       const std::string& boxes, const std::string& ranked) {
+  std::string all_boxes = boxes, all_scores = ranked;
+  if (c.own) {
+    const std::string four = op->ConstInt(4);
+    const std::string spread =
+        op->Emit("Expand", {op->Transpose(boxes, {1, 0, 2}),
+                            Vector(op, {c.images, c.classes, c.places, four})});
+    const std::string pairs = Mul(op, c.images, c.classes);
+    all_boxes =
+        op->Emit("Reshape", {spread, Vector(op, {pairs, c.places, four})});
+    all_scores = op->Emit(
+        "Reshape", {ranked, Vector(op, {pairs, op->ConstInt(1), c.places})});
+  }
+  const std::string selected = op->Emit(
+      "NonMaxSuppression",
+      {all_boxes, all_scores,
+       c.own ? op->ConstInts({kAllBoxes}) : op->Reshape(c.places, {1}),
+       op->ConstFloats({static_cast<float>(op->Float("nms_threshold"))}),
+       op->ConstFloats({static_cast<float>(op->Float("score_threshold"))})});
+  if (!c.own) return selected;
+  const std::string pair = Column(op, selected, 0);
+  const std::string image = Div(op, pair, c.classes);
+  OnnxValues columns;
+  for (const std::string& column :
+       {image, Sub(op, pair, Mul(op, image, c.classes)),
+        Column(op, selected, 2)})
+    columns.push_back(op->Unsqueeze(column, {1}));
+  return op->Emit("Concat", columns, {{"axis", int64_t{1}}});
+}
+
+// Rows in the order of their images, classes and places: what PaddlePaddle
+// gives where classes have boxes of their own.
+std::string ByPlace(OnnxOp* op, const Candidates& c,
+                    const std::string& selected) {
+  const std::string order =
+      Add(op,
+          Mul(op,
+              Add(op, Mul(op, Column(op, selected, 0), c.classes),
+                  Column(op, selected, 1)),
+              c.places),
+          Column(op, selected, 2));
+  const OnnxValues sorted =
+      op->EmitSeveral(2, "TopK", {order, op->Emit("Shape", {order})},
+                      {{"axis", int64_t{0}}, {"largest", int64_t{0}}});
+  return op->Emit("Gather", {selected, sorted[1]}, {{"axis", int64_t{0}}});
+}
+
 void ConvertMulticlassNms(OnnxOp* op) {
-  op->Ignore("RoisNum");  // of the form that has no counterpart
   const double threshold = op->Float("nms_threshold");
   if (op->Float("nms_eta") < 1 && threshold > 0.5) {
     op->Fail(Unimplemented(
@@ -177,7 +202,7 @@ void ConvertMulticlassNms(OnnxOp* op) {
   if (!op->status().ok()) return;
   std::string ranked = c.ranked;
   const int64_t top_k = op->Int("nms_top_k");
-  const int64_t places = op->ShapeOf("Scores")[2];
+  const int64_t places = c.own ? -1 : op->ShapeOf("Scores")[2];
   if (top_k >= 0 && (places < 0 || top_k < places)) {
     const OnnxValues best = TopK(op, ranked, AtMost(op, top_k, c.places), 2);
     ranked =
@@ -194,13 +219,10 @@ void ConvertMulticlassNms(OnnxOp* op) {
     boxes = op->Cast(boxes, DType::kFloat32);
     ranked = op->Cast(ranked, DType::kFloat32);
   }
-  std::string selected = op->Emit(
-      "NonMaxSuppression",
-      {boxes, ranked, op->Reshape(c.places, {1}),
-       op->ConstFloats({static_cast<float>(threshold)}),
-       op->ConstFloats({static_cast<float>(op->Float("score_threshold"))})});
+  std::string selected = Suppressed(op, c, boxes, ranked);
   const int64_t keep = op->Int("keep_top_k");
   if (keep >= 0) selected = KeepBest(op, c, selected, keep);
+  if (c.own) selected = ByPlace(op, c, selected);
   Detections d;
   d.image = Column(op, selected, 0);
   d.label = Column(op, selected, 1);
@@ -487,23 +509,16 @@ void ConvertBoxCoder(OnnxOp* op) {
            {{"axis", int64_t{2}}});
 }
 
-// The image of each roi: as many as the first counts are done before it.
+// The image of each roi.
 std::string ImagesOfRois(OnnxOp* op, const std::string& rois) {
   const std::string count = op->Extent(rois, 0);
-  if (!op->Has("RoisNum")) {
-    if (op->ShapeOf("X").empty() || op->ShapeOf("X")[0] != 1)
-      op->Fail(Unimplemented(
-          "X of shape %s without 'RoisNum'; the LoD that tells whose the rois "
-          "are is not in ONNX, so there must be one image",
-          ToString(op->ShapeOf("X"))));
-    return op->Emit("Expand", {op->ConstInt(0), op->Reshape(count, {1})});
-  }
-  const std::string ends = op->Emit(
-      "CumSum", {op->Cast(op->In("RoisNum"), DType::kInt64), op->ConstInt(0)});
-  const std::string done = op->Emit(
-      "Not", {op->Emit("Less", {op->Unsqueeze(op->Counting(count), {1}),
-                                op->Unsqueeze(ends, {0})})});
-  return op->Reduce("ReduceSum", op->Cast(done, DType::kInt64), {1}, false);
+  if (op->Has("RoisNum")) return ImageOfRows(op, op->In("RoisNum"), count);
+  if (op->ShapeOf("X").empty() || op->ShapeOf("X")[0] != 1)
+    op->Fail(Unimplemented(
+        "X of shape %s without 'RoisNum'; the LoD that tells whose the rois "
+        "are is not in ONNX, so there must be one image",
+        ToString(op->ShapeOf("X"))));
+  return op->Emit("Expand", {op->ConstInt(0), op->Reshape(count, {1})});
 }
 
 void ConvertRoiAlign(OnnxOp* op) {

@@ -26,9 +26,9 @@ const std::map<std::string, OnnxConverter>& Table() {
          {ActivationConverters(), ControlFlowConverters(), ConvConverters(),
           DetectionConverters(), ElementwiseConverters(), IndexConverters(),
           MatmulConverters(), NormConverters(), PoolConverters(),
-          QuantizeConverters(), RandomConverters(), RecurrentConverters(),
-          ReduceConverters(), ResizeConverters(), ScatterConverters(),
-          ShapeConverters()})
+          ProposalConverters(), QuantizeConverters(), RandomConverters(),
+          RecurrentConverters(), ReduceConverters(), ResizeConverters(),
+          ScatterConverters(), ShapeConverters()})
       for (const OnnxConverter& converter : part)
         PD_INVARIANT(all->emplace(converter.op_type, converter).second);
     return all;

@@ -38,6 +38,7 @@ OnnxConverters IndexConverters();
 OnnxConverters MatmulConverters();
 OnnxConverters NormConverters();
 OnnxConverters PoolConverters();
+OnnxConverters ProposalConverters();
 OnnxConverters QuantizeConverters();
 OnnxConverters RandomConverters();
 OnnxConverters RecurrentConverters();

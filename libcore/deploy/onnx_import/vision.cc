@@ -174,7 +174,9 @@ void ImportNms(OnnxNode* node) {
   if (!node->ok()) return;
   if (images < 1 || classes < 1 || images * classes > 4096 || !(most < 2e9))
     return node->Fail(
-        Unimplemented("%d images of %d classes", images, classes));
+        Unimplemented("%d images of %d classes; each becomes nodes of its own, "
+                      "so both must be known and be 4096 together at most",
+                      images, classes));
   OnnxNode::Names rows;
   for (int64_t i = 0; i < images; ++i) {
     const std::string all =
