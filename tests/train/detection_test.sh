@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# detection_test.sh BIN TESTDATA: a small YOLOv3 and a small SSD from training to
-# boxes: average precision of what multiclass_nms gives is among the results,
-# boxes come out as lines of CSV and JSON, and the exported SSD gives the same.
+# detection_test.sh BIN TESTDATA: a small YOLOv3, SSD and Faster R-CNN from
+# training to boxes: average precision of what they find is among the results,
+# boxes come out as lines of CSV and JSON, and exported models give the same.
 set -euo pipefail
 
 export PATH=$1:$PATH
@@ -37,3 +37,20 @@ pd-export -q -m ssd -o paddle >out.log 2>err.log || fail "export: $(cat err.log)
 pd-export -q -m ssd --to onnx -o ssd.onnx >out.log 2>err.log || fail "export to ONNX: $(cat err.log)"
 pd-eval -q -m paddle -c "$jobs/ssd.pbtxt" --predict --out other.csv >out.log 2>err.log || fail "paddle --predict: $(cat err.log)"
 cmp -s boxes.csv other.csv || fail "the exported model gives other boxes: $(diff boxes.csv other.csv | head -n 3)"
+
+# Faster R-CNN samples at random: a run that was stopped goes on with the same
+# numbers. Only training reads the true boxes.
+pd-train -c "$jobs/faster_rcnn.pbtxt" --out rcnn --steps 32 --require 'map>=0.3' >out.log 2>err.log || fail "training: $(tail -n 3 out.log err.log)"
+pd-train -c "$jobs/faster_rcnn.pbtxt" --out parts --steps 16 >out.log 2>err.log || fail "16 steps: $(tail -n 3 err.log)"
+pd-train -c "$jobs/faster_rcnn.pbtxt" --out parts --resume --steps 32 >out.log 2>err.log || fail "--resume: $(tail -n 3 err.log)"
+for file in "$dir"/rcnn/checkpoints/step-32/*.pd*; do
+  cmp -s "$file" "parts/checkpoints/step-32/$(basename "$file")" || fail "after --resume $(basename "$file") differs"
+done
+pd-eval -q -m rcnn --predict --out boxes.csv >out.log 2>err.log || fail "rcnn --predict: $(cat err.log)"
+[ "$(wc -l <boxes.csv)" -gt 64 ] || fail "boxes.csv has $(wc -l <boxes.csv) lines"
+cut -d, -f2 boxes.csv | tail -n +2 | grep -qv '^[0-2]$' && fail "boxes.csv has a class that is none of three"
+pd-export -q -m rcnn -o rcnn_paddle >out.log 2>err.log || fail "export: $(cat err.log)"
+grep -q 'inputs image,' out.log || fail "export: $(cat out.log)"
+pd-eval -q -m rcnn_paddle -c "$jobs/faster_rcnn.pbtxt" --predict --out other.csv >out.log 2>err.log || fail "rcnn_paddle --predict: $(cat err.log)"
+cmp -s boxes.csv other.csv || fail "the exported model gives other boxes: $(diff boxes.csv other.csv | head -n 3)"
+pd-export -q -m rcnn --to onnx -o rcnn.onnx >out.log 2>err.log || fail "export to ONNX: $(cat err.log)"
