@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
@@ -17,6 +18,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/serve/grpc.h"
 #include "libcore/serve/http.h"
 #include "libcore/serve/repository.h"
 #include "libcore/serve/service.h"
@@ -66,15 +68,41 @@ void Watch(double poll_seconds, const std::atomic<bool>& stop,
   }
 }
 
-void PrintAddress(const std::string& host, int port, bool json,
-                  std::ostream& out) {
+std::string UrlOf(const char* scheme, const std::string& host, int port) {
   const bool v6 = host.find(':') != std::string::npos;
-  const std::string address =
-      absl::StrCat("http://", v6 ? "[" : "", host, v6 ? "]" : "", ":", port);
-  if (json)
-    out << DumpJson(nlohmann::ordered_json{{"address", address}}) << std::endl;
-  else
-    out << "serving on " << address << std::endl;
+  return absl::StrCat(scheme, "://", v6 ? "[" : "", host, v6 ? "]" : "", ":",
+                      port);
+}
+
+// `grpc` is "" without it.
+void PrintAddresses(const std::string& http, const std::string& grpc, bool json,
+                    std::ostream& out) {
+  if (json) {
+    nlohmann::ordered_json addresses{{"address", http}};
+    if (!grpc.empty()) addresses["grpc"] = grpc;
+    out << DumpJson(addresses) << std::endl;
+    return;
+  }
+  // In one piece: a script that waits for the first line gets both.
+  out << absl::StrCat("serving on ", http, "\n",
+                      grpc.empty() ? "" : absl::StrCat("and on ", grpc, "\n"))
+      << std::flush;
+}
+
+// Null without --grpc.
+absl::StatusOr<std::unique_ptr<serve::GrpcServer>> GrpcOf(
+    const ServeFlags& flags, const serve::HttpOptions& http,
+    serve::Service* service, std::string* url) {
+  if (flags.grpc.empty()) return nullptr;
+  PD_ASSIGN_OR_RETURN(const auto address, serve::ParseAddress(flags.grpc));
+  serve::GrpcOptions options;
+  options.host = address.first;
+  options.port = address.second;
+  options.max_calls = http.max_connections;
+  options.max_message = http.max_body;
+  PD_ASSIGN_OR_RETURN(auto server, serve::ListenGrpc(options, service));
+  *url = UrlOf("grpc", address.first, server->port());
+  return server;
 }
 
 }  // namespace
@@ -97,7 +125,11 @@ absl::Status ServeModels(const EvalOptions& options, std::ostream& out) {
   http.max_body = options.serve.max_request << 20;
   PD_ASSIGN_OR_RETURN(const auto server,
                       serve::Listen(http, &service, &metrics));
-  PrintAddress(address.first, server->port(), options.common.json(), out);
+  std::string grpc_url;
+  PD_ASSIGN_OR_RETURN(const auto grpc,
+                      GrpcOf(options.serve, http, &service, &grpc_url));
+  PrintAddresses(UrlOf("http", address.first, server->port()), grpc_url,
+                 options.common.json(), out);
   std::atomic<bool> stop{false};
   std::thread watcher([&] { Watch(options.serve.poll, stop, &repository); });
   while (StopRequested() == 0)
@@ -105,6 +137,7 @@ absl::Status ServeModels(const EvalOptions& options, std::ostream& out) {
   LogInfo("%s: answering what has come, then ending",
           std::string(SignalName(StopRequested())));
   service.SetDraining();
+  if (grpc != nullptr) grpc->Drain();
   server->Drain();
   stop = true;
   watcher.join();

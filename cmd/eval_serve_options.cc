@@ -13,6 +13,9 @@ void BindServeOptions(OptionTable* table, ServeFlags* flags) {
                "answers requests over HTTP (KServe v2) until SIGTERM; port 0: "
                "any that is free"},
               &flags->address);
+  table->Text({"--grpc", "HOST:PORT",
+               "answers over gRPC (KServe v2) too, at this address"},
+              &flags->grpc);
   table->Integer({"--max-batch", "N",
                   "rows of requests that are joined into one run; 1: none"},
                  {1, 1 << 16}, &flags->max_batch);
@@ -46,17 +49,20 @@ void BindServeOptions(OptionTable* table, ServeFlags* flags) {
 
 absl::Status ValidateServe(const OptionTable& table, const ServeFlags& flags) {
   for (const char* own :
-       {"--max-batch", "--max-delay", "--workers", "--max-queue", "--max-wait",
-        "--max-request", "--connections", "--versions", "--poll"})
+       {"--grpc", "--max-batch", "--max-delay", "--workers", "--max-queue",
+        "--max-wait", "--max-request", "--connections", "--versions", "--poll"})
     PD_RETURN_IF_ERROR(table.Needs(own, "--serve"));
   for (const char* other :
        {"--feed", "--bench", "--predict", "--config", "--out", "--expect",
         "--report", "--require", "--fetch", "--startup", "--check-nan-inf"})
     PD_RETURN_IF_ERROR(table.AtMostOne({"--serve", other}));
   if (!table.Given("--serve")) return absl::OkStatus();
-  const auto address = serve::ParseAddress(flags.address);
-  if (address.ok()) return absl::OkStatus();
-  return CommandLineError(address.status().message());
+  for (const std::string* text : {&flags.address, &flags.grpc}) {
+    if (text == &flags.grpc && !table.Given("--grpc")) continue;
+    const auto address = serve::ParseAddress(*text);
+    if (!address.ok()) return CommandLineError(address.status().message());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace pd

@@ -13,6 +13,7 @@ namespace pd {
 
 struct ServeFlags {
   std::string address;  ///< HOST:PORT; "": no server
+  std::string grpc;     ///< HOST:PORT; "": not over gRPC
   int64_t max_batch = 8;
   double max_delay = 0;  ///< milliseconds
   int64_t workers = 1;

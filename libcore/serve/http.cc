@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/serve/http.h"
 
-#include <dlfcn.h>
-
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
-#include "libcore/base/path.h"
 #include "libcore/base/printable.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/serve/engine_library.h"
 
 namespace pd {
 namespace serve {
-namespace {
-
-// The folder of libpd, in which libpd_http.so lies too.
-std::string OwnFolder() {
-  Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(&OwnFolder), &info) == 0 ||
-      info.dli_fname == nullptr)
-    return ".";
-  return FolderOf(info.dli_fname);
-}
-
-}  // namespace
 
 absl::StatusOr<std::pair<std::string, int>> ParseAddress(
     const std::string& address) {
@@ -45,19 +32,9 @@ absl::StatusOr<std::pair<std::string, int>> ParseAddress(
 absl::StatusOr<std::unique_ptr<HttpServer>> Listen(const HttpOptions& options,
                                                    HttpHandler* handler,
                                                    Metrics* metrics) {
-  const std::string path = absl::StrCat(OwnFolder(), "/libpd_http.so");
-  if (!Exists(path))
-    return Unavailable(
-        "a server needs '%s', which is not there: this build of pdkit was made "
-        "without cpp-httplib",
-        path);
-  void* const handle = dlopen(path.c_str(), RTLD_NOW);
-  if (handle == nullptr)
-    return Unavailable("cannot load '%s': %s", path, dlerror());
-  void* const make = dlsym(handle, kMakeHttpServer);
-  if (make == nullptr)
-    return Unavailable("'%s' is not of this pdkit: it lacks %s", path,
-                       kMakeHttpServer);
+  PD_ASSIGN_OR_RETURN(
+      void* const make,
+      EngineFunction("libpd_http.so", kMakeHttpServer, "cpp-httplib"));
   absl::Status error;
   std::unique_ptr<HttpServer> server(reinterpret_cast<MakeHttpServerFn>(make)(
       options, handler, metrics, &error));

@@ -9,10 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/dispatch.h"
+#include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/half.h"
 #include "libcore/base/printable.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/model/lod_json.h"
 
 namespace pd {
 namespace serve {
@@ -253,6 +255,15 @@ absl::StatusOr<Shape> ShapeOfJson(const Json& data, const std::string& where) {
   }
   return shape;
 }
+
+absl::Status ReadLoD(const Json& levels, const std::string& where, Array* to) {
+  auto lods = ParseLoDs(DumpJson(Json{{where, levels}}));
+  if (!lods.ok()) return Annotate(lods.status(), "the parameter \"lod\"");
+  to->lod = std::move(lods->at(where));
+  return absl::OkStatus();
+}
+
+Json LengthsOf(const LoD& lod) { return Json::parse(LoDText({{"", lod}}))[""]; }
 
 absl::Status AppendFlat(const Array& array, const std::string& where,
                         std::string* text) {

@@ -27,6 +27,11 @@ absl::StatusOr<Array> ArrayOfJson(const nlohmann::json& data, DType dtype,
 absl::StatusOr<Shape> ShapeOfJson(const nlohmann::json& data,
                                   const std::string& where);
 
+/// The parameter "lod" of an input: lengths of its sequences, by level.
+absl::Status ReadLoD(const nlohmann::json& levels, const std::string& where,
+                     Array* to);
+nlohmann::json LengthsOf(const LoD& lod);
+
 /// Appends the elements as one list, or as lists in lists. InvalidArgument for
 /// NaN and infinite numbers.
 absl::Status AppendFlat(const Array& array, const std::string& where,

@@ -11,7 +11,6 @@
 #include "libcore/base/guarded.h"
 #include "libcore/base/printable.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/model/lod_json.h"
 #include "libcore/serve/json_tensor.h"
 
 namespace pd {
@@ -90,32 +89,15 @@ class Tail {
       return InvalidArgument(
           "%s: binary_data_size is %d; %d bytes are left of the body", where,
           size, bytes_.size());
-    std::byte* to = nullptr;
-    PD_ASSIGN_OR_RETURN(Array array, NewArray(dtype, shape, &to));
-    std::memcpy(to, bytes_.data(), size);
+    const absl::string_view own = bytes_.substr(0, size);
     bytes_.remove_prefix(size);
-    if (dtype == DType::kBool)
-      for (uint64_t i = 0; i < size; ++i)
-        if (to[i] > std::byte{1})
-          return InvalidArgument("%s: byte %d is %d; a BOOL is 0 or 1", where,
-                                 i, static_cast<int>(to[i]));
-    return array;
+    return ArrayOfBytes(own, dtype, shape, where);
   }
   absl::string_view left() const { return bytes_; }
 
  private:
   absl::string_view bytes_;
 };
-
-// The parameter "lod" of an input: lengths of its sequences, by level.
-absl::Status ReadLoD(const Json& levels, const std::string& where, Array* to) {
-  auto lods = ParseLoDs(DumpJson(Json{{where, levels}}));
-  if (!lods.ok()) return Annotate(lods.status(), "the parameter \"lod\"");
-  to->lod = std::move(lods->at(where));
-  return absl::OkStatus();
-}
-
-Json LengthsOf(const LoD& lod) { return Json::parse(LoDText({{"", lod}}))[""]; }
 
 absl::StatusOr<Array> ReadValues(const Json& input, const TensorInfo& info,
                                  size_t body_size, bool has_tail, Tail* tail) {
@@ -173,20 +155,6 @@ absl::StatusOr<Array> ReadInput(const Json& input, const TensorInfo& info,
   return array;
 }
 
-std::vector<std::string> Names(const std::vector<TensorInfo>& list) {
-  std::vector<std::string> names;
-  for (const TensorInfo& info : list) names.push_back(info.name);
-  return names;
-}
-
-absl::Status NoSuch(const char* kind, const std::string& name,
-                    const std::vector<TensorInfo>& list) {
-  const std::string nearest = Nearest(name, Names(list));
-  return InvalidArgument(
-      "the model has no %s '%s'%s", kind, Printable(name),
-      nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?"));
-}
-
 absl::Status ReadOutputs(const Json& request, const Signature& signature,
                          bool binary, std::vector<WantedOutput>* wanted) {
   const Json* const list = Member(request, "outputs");
@@ -209,7 +177,7 @@ absl::Status ReadOutputs(const Json& request, const Signature& signature,
     PD_ASSIGN_OR_RETURN(const std::string name,
                         TextOf(output, "name", "an entry of \"outputs\""));
     const TensorInfo* const info = signature.Output(name);
-    if (info == nullptr) return NoSuch("output", name, signature.outputs);
+    if (info == nullptr) return NoSuchTensor("output", name, signature.outputs);
     PD_ASSIGN_OR_RETURN(const bool own,
                         SwitchOf(output, "binary_data",
                                  absl::StrCat("output '", name, "'"), binary));
@@ -249,7 +217,7 @@ absl::StatusOr<InferRequest> ReadInfer(absl::string_view body,
     PD_ASSIGN_OR_RETURN(const std::string name,
                         TextOf(input, "name", "an entry of \"inputs\""));
     const TensorInfo* const info = signature.Input(name);
-    if (info == nullptr) return NoSuch("input", name, signature.inputs);
+    if (info == nullptr) return NoSuchTensor("input", name, signature.inputs);
     if (request.inputs.count(name) > 0)
       return InvalidArgument("input '%s' is given twice", name);
     PD_ASSIGN_OR_RETURN(
@@ -273,7 +241,7 @@ absl::Status AddValue(const std::string& name, const Json& data,
                       size_t body_size, const Signature& signature,
                       NamedArrays* inputs) {
   const TensorInfo* const info = signature.Input(name);
-  if (info == nullptr) return NoSuch("input", name, signature.inputs);
+  if (info == nullptr) return NoSuchTensor("input", name, signature.inputs);
   const std::string where = absl::StrCat("input '", name, "'");
   PD_ASSIGN_OR_RETURN(const Shape shape, ShapeOfJson(data, where));
   PD_RETURN_IF_ERROR(CheckInput(*info, info->dtype, shape));
@@ -342,6 +310,24 @@ std::string Quoted(absl::string_view text) {
 }
 
 }  // namespace
+
+absl::StatusOr<Array> ArrayOfBytes(absl::string_view bytes, DType dtype,
+                                   const Shape& shape,
+                                   const std::string& where) {
+  std::byte* to = nullptr;
+  PD_ASSIGN_OR_RETURN(Array array, NewArray(dtype, shape, &to));
+  if (bytes.size() != array.size_bytes())
+    return InvalidArgument("%s: there are %d bytes; %s%s has %d", where,
+                           bytes.size(), DatatypeName(dtype), ToString(shape),
+                           array.size_bytes());
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  if (dtype == DType::kBool)
+    for (size_t i = 0; i < bytes.size(); ++i)
+      if (to[i] > std::byte{1})
+        return InvalidArgument("%s: byte %d is %d; a BOOL is 0 or 1", where, i,
+                               static_cast<int>(to[i]));
+  return array;
+}
 
 absl::StatusOr<InferRequest> ReadInferRequest(absl::string_view body,
                                               std::optional<size_t> json_length,

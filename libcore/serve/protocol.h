@@ -48,6 +48,12 @@ absl::StatusOr<InferRequest> ReadInferRequest(absl::string_view body,
 absl::StatusOr<InferRequest> ReadPredictRequest(absl::string_view body,
                                                 const Signature& signature);
 
+/// Elements as they lie in memory, little endian and row by row. `where` begins
+/// messages: "input 'x'".
+absl::StatusOr<Array> ArrayOfBytes(absl::string_view bytes, DType dtype,
+                                   const Shape& shape,
+                                   const std::string& where);
+
 struct AnswerHead {
   std::string model;
   std::string version;

@@ -19,13 +19,12 @@
 #include "libcore/base/printable.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/serve/json_tensor.h"
-#include "libcore/serve/protocol.h"
 
 namespace pd {
 namespace serve {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 int StatusOf(const absl::Status& status) {
@@ -60,7 +59,7 @@ HttpResponse Error(const absl::Status& status) {
   return Error(StatusOf(status), status.message());
 }
 
-HttpResponse Ok(const Json& json) {
+HttpResponse Ok(const OrderedJson& json) {
   HttpResponse response;
   response.body = DumpJson(json);
   return response;
@@ -84,8 +83,8 @@ bool IsGet(const HttpRequest& request) {
   return request.method == "GET" || request.method == "HEAD";
 }
 
-Json Described(const std::vector<TensorInfo>& list) {
-  Json tensors = Json::array();
+OrderedJson Described(const std::vector<TensorInfo>& list) {
+  OrderedJson tensors = OrderedJson::array();
   for (const TensorInfo& info : list)
     tensors.push_back({{"name", info.name},
                        {"datatype", std::string(DatatypeName(info.dtype))},
@@ -184,7 +183,7 @@ HttpResponse Service::RouteV2(const Path& path, const HttpRequest& request) {
 }
 
 HttpResponse Service::Metadata(const ServedModel& model) const {
-  Json versions = Json::array();
+  OrderedJson versions = OrderedJson::array();
   for (const int64_t number : repository_->Versions(model.name))
     versions.push_back(absl::StrCat(number));
   return Ok({{"name", model.name},
@@ -227,7 +226,7 @@ HttpResponse Service::RouteRepository(const Path& path,
   if (request.method != "POST") return Not("POST", request);
   const absl::Status status = path[4] == "load" ? repository_->Load(path[3])
                                                 : repository_->Unload(path[3]);
-  if (status.ok()) return Ok(Json::object());
+  if (status.ok()) return Ok(OrderedJson::object());
   // The files are at fault, not the request.
   return absl::IsNotFound(status) && repository_->Versions(path[3]).empty()
              ? Error(status)
@@ -245,10 +244,10 @@ HttpResponse Service::Index(const HttpRequest& request) const {
     only_ready =
         found != json->end() && found->is_boolean() && found->get<bool>();
   }
-  Json list = Json::array();
+  OrderedJson list = OrderedJson::array();
   for (const Repository::Entry& entry : repository_->Index()) {
     if (only_ready && !entry.ready) continue;
-    Json item = {{"name", entry.name}};
+    OrderedJson item = {{"name", entry.name}};
     if (entry.version > 0) item["version"] = absl::StrCat(entry.version);
     item["state"] = entry.ready ? "READY" : "UNAVAILABLE";
     item["reason"] = entry.reason;
@@ -257,67 +256,87 @@ HttpResponse Service::Index(const HttpRequest& request) const {
   return Ok(list);
 }
 
-absl::StatusOr<HttpResponse> Service::InferOnce(const Asked& asked,
-                                                const HttpRequest& request,
-                                                ServedModel* model) {
-  PD_ASSIGN_OR_RETURN(const auto json_length, JsonLength(request));
-  absl::StatusOr<InferRequest> read;
-  {
-    std::unique_lock<std::mutex> lock(parsing_mutex_);
-    parsing_ended_.wait(lock, [&] { return parsing_ < AvailableCpus(); });
-    ++parsing_;
-    lock.unlock();
-    read = asked.v1
-               ? ReadPredictRequest(request.body, model->signature)
-               : ReadInferRequest(request.body, json_length, model->signature);
-    lock.lock();
-    --parsing_;
-    lock.unlock();
-    parsing_ended_.notify_one();
-  }
-  if (absl::IsResourceExhausted(read.status()))
-    return absl::UnavailableError(read.status().message());
-  PD_RETURN_IF_ERROR(read.status());
-  PD_ASSIGN_OR_RETURN(const Outputs outputs,
-                      model->batcher->Answer(read->inputs));
+HttpResponse Service::Infer(const Asked& asked, const HttpRequest& request) {
+  const auto json_length = JsonLength(request);
   HttpResponse response;
-  if (asked.v1) {
-    auto text = WritePredictAnswer(model->signature, outputs);
-    if (!text.ok()) return Error(422, text.status().message());
-    response.body = *std::move(text);
-    return response;
-  }
-  auto body =
-      WriteInferAnswer({model->name, absl::StrCat(model->version), read->id},
-                       model->signature, read->outputs, outputs);
-  if (!body.ok()) return Error(422, body.status().message());
-  response.body = std::move(body->bytes);
-  if (body->json_length.has_value()) {
-    response.type = "application/octet-stream";
-    response.headers.push_back(
-        {"Inference-Header-Content-Length", absl::StrCat(*body->json_length)});
-  }
-  return response;
+  const Outcome outcome = Call(
+      asked.model, asked.version,
+      [&](const Signature& signature) -> absl::StatusOr<InferRequest> {
+        PD_RETURN_IF_ERROR(json_length.status());
+        return asked.v1
+                   ? ReadPredictRequest(request.body, signature)
+                   : ReadInferRequest(request.body, *json_length, signature);
+      },
+      [&](const ServedModel& model, const InferRequest& read,
+          const Outputs& outputs) -> absl::Status {
+        if (asked.v1) {
+          PD_ASSIGN_OR_RETURN(response.body,
+                              WritePredictAnswer(model.signature, outputs));
+          return absl::OkStatus();
+        }
+        PD_ASSIGN_OR_RETURN(
+            Body body,
+            WriteInferAnswer({model.name, absl::StrCat(model.version), read.id},
+                             model.signature, read.outputs, outputs));
+        response.body = std::move(body.bytes);
+        if (!body.json_length.has_value()) return absl::OkStatus();
+        response.type = "application/octet-stream";
+        response.headers.push_back({"Inference-Header-Content-Length",
+                                    absl::StrCat(*body.json_length)});
+        return absl::OkStatus();
+      });
+  if (outcome.status.ok()) return response;
+  return Error(outcome.http_status, outcome.status.message());
 }
 
-HttpResponse Service::Infer(const Asked& asked, const HttpRequest& request) {
+bool Service::Parse(const std::function<bool()>& work) {
+  std::unique_lock<std::mutex> lock(parsing_mutex_);
+  parsing_ended_.wait(lock, [&] { return parsing_ < AvailableCpus(); });
+  ++parsing_;
+  lock.unlock();
+  const bool result = work();
+  lock.lock();
+  --parsing_;
+  lock.unlock();
+  parsing_ended_.notify_one();
+  return result;
+}
+
+Service::Outcome Service::CallOnce(const ServedModel& model, const Read& read,
+                                   const Write& write) {
+  absl::StatusOr<InferRequest> request;
+  Parse([&] {
+    request = read(model.signature);
+    return true;
+  });
+  if (absl::IsResourceExhausted(request.status()))
+    return {503, request.status()};
+  if (!request.ok()) return {StatusOf(request.status()), request.status()};
+  const auto outputs = model.batcher->Answer(request->inputs);
+  if (!outputs.ok()) return {StatusOf(outputs.status()), outputs.status()};
+  const absl::Status written = write(model, *request, *outputs);
+  if (!written.ok()) return {422, written};
+  return {};
+}
+
+Service::Outcome Service::Call(const std::string& model,
+                               const std::string& version, const Read& read,
+                               const Write& write) {
   const auto begin = Clock::now();
   // A version that is replaced between Find and Answer is not the answer.
   for (int tries = 0; tries < 10; ++tries) {
-    const auto model = repository_->Find(asked.model, asked.version);
-    if (!model.ok()) return Error(model.status());
-    auto response = InferOnce(asked, request, model->get());
-    if (absl::IsAborted(response.status())) continue;
-    ModelMetrics& metrics = *(*model)->metrics;
+    const auto found = repository_->Find(model, version);
+    if (!found.ok()) return {StatusOf(found.status()), found.status()};
+    const Outcome outcome = CallOnce(**found, read, write);
+    if (absl::IsAborted(outcome.status)) continue;
+    ModelMetrics& metrics = *(*found)->metrics;
     ++metrics.requests;
-    HttpResponse answer =
-        response.ok() ? *std::move(response) : Error(response.status());
-    if (answer.status >= 400) metrics.CountError(answer.status);
+    if (!outcome.status.ok()) metrics.CountError(outcome.http_status);
     metrics.request_seconds.Observe(
         std::chrono::duration<double>(Clock::now() - begin).count());
-    return answer;
+    return outcome;
   }
-  return Error(503, absl::StrCat("model '", asked.model, "' is being closed"));
+  return {503, Unavailable("model '%s' is being closed", Printable(model))};
 }
 
 }  // namespace serve

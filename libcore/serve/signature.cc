@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/printable.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -121,6 +122,16 @@ absl::Status CheckComplete(const Signature& signature,
       return InvalidArgument("input '%s' (%s%s) is missing", info.name,
                              DatatypeName(info.dtype), ToString(info.shape));
   return absl::OkStatus();
+}
+
+absl::Status NoSuchTensor(const char* kind, const std::string& name,
+                          const std::vector<TensorInfo>& list) {
+  std::vector<std::string> names;
+  for (const TensorInfo& info : list) names.push_back(info.name);
+  const std::string nearest = Nearest(name, names);
+  return InvalidArgument(
+      "the model has no %s '%s'%s", kind, Printable(name),
+      nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?"));
 }
 
 }  // namespace serve

@@ -53,6 +53,11 @@ absl::Status CheckInput(const TensorInfo& info, DType dtype,
 absl::Status CheckComplete(const Signature& signature,
                            const NamedArrays& inputs);
 
+/// InvalidArgument: `list` has no tensor `name`; says which one is near it.
+/// `kind` is "input" or "output".
+absl::Status NoSuchTensor(const char* kind, const std::string& name,
+                          const std::vector<TensorInfo>& list);
+
 }  // namespace serve
 }  // namespace pd
 

@@ -55,6 +55,13 @@ status() {
   [ "$got" = "$expected" ] || fail "curl $* gives $got: $(head -c 300 body)"
 }
 
+refuse() {
+  local expected=$1 got=0
+  shift
+  pd-eval "$@" >out.log 2>err.log || got=$?
+  [ "$got" -eq "$expected" ] || fail "pd-eval $* exits $got, not $expected"
+}
+
 add() {
   mkdir -p "$2"
   cp "$testdata/deploy/$1.pdmodel" "$2/model.pdmodel"
@@ -143,6 +150,18 @@ stop
 wait
 grep -h -v -e '^200$' -e '^curl 7:' codes.* && fail "requests were lost"
 
+# gRPC beside HTTP: both addresses, and one that is taken.
+if [ -e "$1/../lib/libpd_grpc.so" ]; then
+  start -m "digits=$testdata/deploy/lenet.pdmodel" --grpc 127.0.0.1:0
+  grep -q '^and on grpc://127.0.0.1:[1-9]' out.log || fail "$(cat out.log)"
+  taken=${url#http://}
+  status 200 "$url/v2/models/digits/infer" -d @question.json
+  refuse 3 --serve 127.0.0.1:0 --grpc "$taken" -m "$testdata/deploy/lenet.pdmodel"
+  stop
+fi
+refuse 2 --serve 127.0.0.1:0 --grpc 8001 -m "$testdata/deploy/lenet.pdmodel"
+refuse 2 --grpc 127.0.0.1:0 -m x --feed z
+
 # The session of the page, as it stands there but for the port.
 cp "$testdata/deploy/lenet.pdmodel" "$testdata/deploy/lenet.pdiparams" .
 port=$((20000 + $$ % 20000))
@@ -156,12 +175,6 @@ start -m "$testdata/deploy/lenet.pdmodel" --max-request 1
 head -c 1048577 /dev/zero >large
 status 413 "$url/v2/models/lenet/infer" --data-binary @large
 stop
-refuse() {
-  local expected=$1 got=0
-  shift
-  pd-eval "$@" >out.log 2>err.log || got=$?
-  [ "$got" -eq "$expected" ] || fail "pd-eval $* exits $got, not $expected"
-}
 refuse 2 --serve 8000 -m "$testdata/deploy/lenet.pdmodel"
 refuse 2 --serve 127.0.0.1:0 -m "a/b=$testdata/deploy/lenet"
 refuse 2 --serve 127.0.0.1:0 -m a=x -m a=y
