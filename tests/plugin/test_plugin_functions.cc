@@ -323,4 +323,66 @@ TEST(PluginFunctions, OfLaterReleases) {
   ExpectF(exp::triu(x), {2, 2}, {1, -2, 0, 4});
 }
 
+TEST(PluginFunctions, OfTheInternalNamespace) {
+  namespace exp = paddle::experimental;
+  const Tensor x = F({2, 2}, {1, -2, 3, 4});
+  ExpectF(exp::amax(x, {0}), {2}, {3, 4});
+  ExpectF(exp::amin(x, {1}, true), {2, 1}, {-2, 3});
+  ExpectF(exp::prod(x, {0}, false, false), {2}, {3, -8});
+  ExpectF(exp::prod(x, {}, false, true), {}, {-24});
+  ExpectF(exp::logsumexp(F({1, 2}, {0, 0}), {1}, false, false), {1},
+          {std::log(2.0f)});
+  ExpectF(exp::logsigmoid(F({1}, {0})), {1}, {-std::log(2.0f)});
+  ExpectF(exp::softsign(x), {2, 2}, {0.5f, -2.0f / 3, 0.75f, 0.8f});
+  ExpectF(exp::trunc(F({2}, {-1.5f, 2.5f})), {2}, {-1, 2});
+  ExpectF(exp::mean_all(x), {}, {1.5f});
+  ExpectI(exp::nonzero(F({2, 2}, {0, 5, 0, 6})), {2, 2}, {0, 1, 1, 1});
+  ExpectF(exp::inverse(F({2, 2}, {2, 0, 0, 4})), {2, 2}, {0.5f, 0, 0, 0.25f});
+  ExpectI(exp::argmin(x, 1), {2}, {1, 0});
+  const Tensor small = exp::argmax(x, 1, false, false, DataType::INT32);
+  EXPECT_EQ(small.dtype(), DataType::INT32);
+  ExpectValues<int32_t>(small, {2}, {0, 1});
+  ExpectF(exp::arange(F({1}, {1}), F({1}, {7}), F({1}, {2}), DataType::FLOAT32),
+          {3}, {1, 3, 5});
+  ExpectI(exp::eye(2, 3, DataType::INT64), {2, 3}, {1, 0, 0, 0, 1, 0});
+  ExpectF(exp::expand_as(F({1, 2}, {1, 2}), x), {2, 2}, {1, 2, 1, 2});
+  // One result as in later releases, two as in 2.3.
+  const Tensor flat = exp::flatten(x, 0, -1);
+  ExpectF(flat, {4}, {1, -2, 3, 4});
+  ExpectF(exp::add(exp::unsqueeze(x, {0}), x), {1, 2, 2}, {2, -4, 6, 8});
+  EXPECT_EQ(exp::unsqueeze(x, {0}).shape().size(), 3u);
+  Tensor first, second;
+  std::tie(first, second) = exp::flatten(x, 0, 1);
+  ExpectF(first, {4}, {1, -2, 3, 4});
+  const auto [one, shape] = exp::unsqueeze(x, {2});
+  EXPECT_EQ(one.shape(), (std::vector<int64_t>{2, 2, 1}));
+  ExpectF(std::get<0>(exp::unsqueeze(x, {2})), {2, 2, 1}, {1, -2, 3, 4});
+  const std::tuple<Tensor, Tensor> both = exp::flatten(x, 0, 1);
+  EXPECT_EQ(std::get<0>(both).numel(), 4);
+  const auto halves = exp::split_with_num(x, 2, 1);
+  ExpectF(halves.at(1), {2, 1}, {-2, 4});
+  const auto rows = exp::unstack(x, -2);
+  ASSERT_EQ(rows.size(), 2u);
+  ExpectF(rows[1], {2}, {3, 4});
+}
+
+// Types beside floats and complex numbers, by enumerators of any spelling.
+TEST(PluginDispatch, TakesFurtherTypes) {
+  const auto bytes = [](const Tensor& x) {
+    return PD_DISPATCH_FLOATING_AND_COMPLEX_AND_2_TYPES(
+        paddle::DataType::FLOAT16, DataType::BFLOAT16, x.type(), "bytes",
+        ([&] { return sizeof(data_t); }));
+  };
+  const auto more = [](const Tensor& x) {
+    return PD_DISPATCH_FLOATING_AND_COMPLEX_AND_1_TYPE(
+        paddle::DataType::INT8, x.dtype(), "more",
+        ([&] { return sizeof(data_t); }));
+  };
+  EXPECT_EQ(bytes(paddle::empty({1}, DataType::FLOAT16)), 2u);
+  EXPECT_EQ(bytes(paddle::empty({1}, DataType::BFLOAT16)), 2u);
+  EXPECT_EQ(bytes(paddle::empty({1}, DataType::COMPLEX128)), 16u);
+  EXPECT_EQ(more(paddle::empty({1}, DataType::INT8)), 1u);
+  EXPECT_THROW(more(paddle::empty({1}, DataType::INT16)), std::exception);
+}
+
 }  // namespace test_plugin_functions

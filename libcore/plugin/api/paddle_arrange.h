@@ -51,8 +51,8 @@ inline Tensor expand(const Tensor& x, const IntArray& shape) {
       .Out("Out")
       .One();
 }
-inline std::tuple<Tensor, Tensor> flatten(const Tensor& x, int start_axis,
-                                          int stop_axis) {
+inline TensorAndShape flatten(const Tensor& x, int start_axis = 1,
+                              int stop_axis = 1) {
   const auto all = detail::Op("flatten_contiguous_range")
                        .In("X", x)
                        .Attr("start_axis", start_axis)
@@ -60,7 +60,7 @@ inline std::tuple<Tensor, Tensor> flatten(const Tensor& x, int start_axis,
                        .Out("Out")
                        .Out("XShape")
                        .All();
-  return std::make_tuple(all[0][0], all[1][0]);
+  return TensorAndShape(all[0][0], all[1][0]);
 }
 inline Tensor flip(const Tensor& x, const std::vector<int>& axis) {
   return detail::Op("flip").In("X", x).Attr("axis", axis).Out("Out").One();
@@ -237,15 +237,14 @@ inline std::tuple<Tensor, Tensor, Tensor> unique(
                        .All();
   return std::make_tuple(all[0][0], all[2][0], all[3][0]);
 }
-inline std::tuple<Tensor, Tensor> unsqueeze(const Tensor& x,
-                                            const IntArray& axis) {
+inline TensorAndShape unsqueeze(const Tensor& x, const IntArray& axis = {}) {
   const auto all = detail::Op("unsqueeze2")
                        .In("X", x)
                        .Attr("axes", axis)
                        .Out("Out")
                        .Out("XShape")
                        .All();
-  return std::make_tuple(all[0][0], all[1][0]);
+  return TensorAndShape(all[0][0], all[1][0]);
 }
 inline Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
   return detail::Op("where")

@@ -62,18 +62,19 @@
                          PD_CASES_INTEGRAL(__VA_ARGS__)                      \
                              PD_CASES_COMPLEX(__VA_ARGS__))
 // Further types, given by their enumerators.
-#define PD_CASE_OF(type, ...) \
-  PD_DISPATCH_CASE(type, ::phi::DataTypeToCppType<type>::type, __VA_ARGS__)
-#define PD_DISPATCH_FLOATING_AND_COMPLEX_AND_1_TYPE(type, TYPE, name, ...) \
-  PD_DISPATCH_SWITCH(TYPE, name,                                           \
-                     PD_CASES_FLOATING(__VA_ARGS__)                        \
-                         PD_CASES_COMPLEX(__VA_ARGS__)                     \
-                             PD_CASE_OF(type, __VA_ARGS__))
-#define PD_DISPATCH_FLOATING_AND_COMPLEX_AND_2_TYPES(type1, type2, TYPE, name, \
+#define PD_CASE_OF(enumerator, ...)                                        \
+  PD_DISPATCH_CASE(enumerator, ::phi::DataTypeToCppType<enumerator>::type, \
+                   __VA_ARGS__)
+#define PD_DISPATCH_FLOATING_AND_COMPLEX_AND_1_TYPE(TYPE1, TYPE, name, ...) \
+  PD_DISPATCH_SWITCH(TYPE, name,                                            \
+                     PD_CASES_FLOATING(__VA_ARGS__)                         \
+                         PD_CASES_COMPLEX(__VA_ARGS__)                      \
+                             PD_CASE_OF(TYPE1, __VA_ARGS__))
+#define PD_DISPATCH_FLOATING_AND_COMPLEX_AND_2_TYPES(TYPE1, TYPE2, TYPE, name, \
                                                      ...)                      \
   PD_DISPATCH_SWITCH(                                                          \
       TYPE, name,                                                              \
       PD_CASES_FLOATING(__VA_ARGS__) PD_CASES_COMPLEX(__VA_ARGS__)             \
-          PD_CASE_OF(type1, __VA_ARGS__) PD_CASE_OF(type2, __VA_ARGS__))
+          PD_CASE_OF(TYPE1, __VA_ARGS__) PD_CASE_OF(TYPE2, __VA_ARGS__))
 
 #endif  // PD_LIBCORE_PLUGIN_API_PADDLE_DISPATCH_H_

@@ -7,6 +7,7 @@
 #include "paddle_create.h"
 #include "paddle_linalg.h"
 #include "paddle_math.h"
+#include "paddle_more.h"
 #include "paddle_newer.h"
 
 namespace paddle {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "paddle_math.h"
 #include "paddle_op_call.h"
 
 namespace paddle {
@@ -18,14 +19,15 @@ inline Tensor add_n(const std::vector<Tensor>& inputs) {
   return detail::Op("sum").In("X", inputs).Out("Out").One();
 }
 inline Tensor argmax(const Tensor& x, const Scalar& axis, bool keepdims = false,
-                     bool flatten = false) {
-  return detail::Op("arg_max")
-      .In("X", x)
-      .Attr("axis", axis)
-      .Attr("keepdims", keepdims)
-      .Attr("flatten", flatten)
-      .Out("Out")
-      .One();
+                     bool flatten = false, DataType dtype = DataType::INT64) {
+  const Tensor places = detail::Op("arg_max")
+                            .In("X", x)
+                            .Attr("axis", axis)
+                            .Attr("keepdims", keepdims)
+                            .Attr("flatten", flatten)
+                            .Out("Out")
+                            .One();
+  return dtype == DataType::INT64 ? places : cast(places, dtype);
 }
 inline Tensor bmm(const Tensor& x, const Tensor& y) {
   return detail::Op("bmm").In("X", x).In("Y", y).Out("Out").One();

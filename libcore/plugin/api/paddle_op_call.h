@@ -4,6 +4,8 @@
 #define PD_LIBCORE_PLUGIN_API_PADDLE_OP_CALL_H_
 
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,18 @@ struct OpCall {
 };
 
 }  // namespace detail
+namespace experimental {
+
+/// The result of a function that has one in PaddlePaddle 2.4 and later, and two
+/// in 2.3, the second of which keeps the shape of its input: both sources
+/// compile.
+class TensorAndShape : public Tensor, public std::tuple<Tensor, Tensor> {
+ public:
+  TensorAndShape(const Tensor& out, const Tensor& shape)
+      : Tensor(out), std::tuple<Tensor, Tensor>(out, shape) {}
+};
+
+}  // namespace experimental
 }  // namespace paddle
 
 extern "C" {
@@ -79,5 +93,17 @@ class Op {
 
 }  // namespace detail
 }  // namespace paddle
+
+namespace std {
+
+template <>
+struct tuple_size<paddle::experimental::TensorAndShape>
+    : integral_constant<size_t, 2> {};
+template <size_t I>
+struct tuple_element<I, paddle::experimental::TensorAndShape> {
+  using type = paddle::Tensor;
+};
+
+}  // namespace std
 
 #endif  // PD_LIBCORE_PLUGIN_API_PADDLE_OP_CALL_H_
