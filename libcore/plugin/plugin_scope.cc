@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <new>
 #include <string>
 
@@ -19,29 +20,40 @@ namespace {
 // The part whose function this thread runs.
 thread_local const PluginPart* running = nullptr;
 
-void Write(const std::string& text) {
-  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
+void Say(const char* text) {
+  if (::write(STDERR_FILENO, text, ::strlen(text)) < 0) return;
 }
 
-// Only calls that a handler may make: no memory is allocated.
+// " inside plug-in 'x.so', op 'y'". Here and in OnCrash are only calls that a
+// handler may make: no memory is allocated.
+void SayWhere() {
+  Say(" inside plug-in '");
+  Say(running->file.c_str());
+  Say("', ");
+  Say(running->kind);
+  Say(" '");
+  Say(running->type.c_str());
+  Say("'\n");
+}
+
 void OnCrash(int number) {
   if (running != nullptr) {
     const char* name = ::sigabbrev_np(number);
-    const auto say = [](const char* text) {
-      if (::write(STDERR_FILENO, text, ::strlen(text)) < 0) return;
-    };
-    say("crash (SIG");
-    say(name != nullptr ? name : "?");
-    say(") inside plug-in '");
-    Write(running->file);
-    say("', ");
-    say(running->kind);
-    say(" '");
-    Write(running->type);
-    say("'\n");
+    Say("crash (SIG");
+    Say(name != nullptr ? name : "?");
+    Say(")");
+    SayWhere();
   }
   ::signal(number, SIG_DFL);
   ::raise(number);
+}
+
+// A kernel that ends the process must not look like work that is done.
+void OnExit() {
+  if (running == nullptr) return;
+  Say("exit");
+  SayWhere();
+  ::_exit(3);
 }
 
 class Running {
@@ -88,6 +100,8 @@ absl::Status CallPlugin(const PluginPart& part,
 }
 
 void TellCrashes() {
+  static const int at_exit = std::atexit(OnExit);
+  (void)at_exit;
   for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
     struct sigaction now;
     if (::sigaction(number, nullptr, &now) != 0 || now.sa_handler != SIG_DFL)

@@ -170,6 +170,12 @@ TEST(PluginErrors, NameFileAndOperatorOfACrash) {
               "crash .SIGSEGV. inside plug-in '.*libbad_kernels.so', op "
               "'custom_fail'");
 }
+
+TEST(PluginErrors, KernelsDoNotEndTheProcessAsIfAllWereDone) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT((void)RunFail("exit"), ::testing::ExitedWithCode(3),
+              "exit inside plug-in '.*libbad_kernels.so', op 'custom_fail'");
+}
 #endif
 
 }  // namespace test_plugin_errors
