@@ -100,8 +100,27 @@ absl::StatusOr<Array> FromField(const Field& field, DType dtype, Shape shape,
   return array;
 }
 
+// The elements of an unsigned type, which are here as signed ones of as many
+// bits, in the type that holds them.
+template <typename Stored, typename Held>
+absl::StatusOr<Array> ExtendedTo(DType holder, const Array& array) {
+  std::byte* out = nullptr;
+  PD_ASSIGN_OR_RETURN(Array held, NewArray(holder, array.shape, &out));
+  for (int64_t i = 0; i < array.size(); ++i) {
+    const Held value = reinterpret_cast<const Stored*>(array.bytes.get())[i];
+    std::memcpy(out + static_cast<size_t>(i) * sizeof(Held), &value,
+                sizeof(Held));
+  }
+  return held;
+}
+
 absl::StatusOr<Array> FromTypedField(const format::Tensor& tensor, DType dtype,
                                      Shape shape, int64_t bytes) {
+  const int32_t bits = OnnxUnsignedBits(tensor.data_type());
+  if (bits == 32)
+    return FromField<uint32_t>(tensor.uint64_data(), dtype, shape, bytes);
+  if (bits == 64)
+    return FromField<uint64_t>(tensor.uint64_data(), dtype, shape, bytes);
   switch (dtype) {
     case DType::kFloat32:
     case DType::kComplex64:
@@ -137,9 +156,11 @@ absl::Status CheckBools(const Array& array) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Array> ToArray(format::Tensor* tensor,
-                              const std::string& folder) {
-  const std::optional<DType> dtype = DTypeFromOnnx(tensor->data_type());
+// The array of a tensor whose elements are of `dtype`, or of unsigned integers
+// of as many bits.
+absl::StatusOr<Array> StoredArray(format::Tensor* tensor,
+                                  const std::string& folder,
+                                  std::optional<DType> dtype) {
   if (!dtype.has_value())
     return Unimplemented("its element type %s is not supported",
                          OnnxTypeName(tensor->data_type()));
@@ -165,6 +186,26 @@ absl::StatusOr<Array> ToArray(format::Tensor* tensor,
   return array;
 }
 
+absl::StatusOr<Array> ToArray(format::Tensor* tensor,
+                              const std::string& folder) {
+  switch (OnnxUnsignedBits(tensor->data_type())) {
+    case 16: {
+      PD_ASSIGN_OR_RETURN(const Array stored,
+                          StoredArray(tensor, folder, DType::kInt16));
+      return ExtendedTo<uint16_t, int32_t>(DType::kInt32, stored);
+    }
+    case 32: {
+      PD_ASSIGN_OR_RETURN(const Array stored,
+                          StoredArray(tensor, folder, DType::kInt32));
+      return ExtendedTo<uint32_t, int64_t>(DType::kInt64, stored);
+    }
+    case 64:
+      return StoredArray(tensor, folder, DType::kInt64);
+    default:
+      return StoredArray(tensor, folder, DTypeFromOnnx(tensor->data_type()));
+  }
+}
+
 class Reader {
  public:
   explicit Reader(std::string folder) : folder_(std::move(folder)) {}
@@ -178,6 +219,8 @@ class Reader {
       const std::string name = tensor.name();
       PD_ASSIGN_OR_RETURN(Array array,
                           Named(ToArray(&tensor, folder_), "tensor", name));
+      if (const int32_t bits = OnnxUnsignedBits(tensor.data_type()))
+        graph.unsigned_bits[name] = bits;
       if (!graph.initializers.emplace(name, std::move(array)).second)
         return DataLoss("two initializers have the name '%s'", name);
     }
@@ -266,6 +309,7 @@ class Reader {
     if (!attr.reference.empty()) return attr;
     if (attr.kind == Kind::kTensor) {
       PD_ASSIGN_OR_RETURN(attr.tensor, ToArray(in->mutable_t(), folder_));
+      attr.unsigned_bits = OnnxUnsignedBits(in->t().data_type());
     }
     if (attr.kind == Kind::kGraph) {
       PD_ASSIGN_OR_RETURN(OnnxFileGraph graph, Graph(in->mutable_g()));
@@ -304,6 +348,17 @@ std::optional<DType> DTypeFromOnnx(int32_t element_type) {
       element_type >= static_cast<int32_t>(std::size(kElementTypes)))
     return std::nullopt;
   return kElementTypes[element_type].dtype;
+}
+
+int32_t OnnxUnsignedBits(int64_t element_type) {
+  if (element_type == 4) return 16;
+  return element_type == 12 ? 32 : element_type == 13 ? 64 : 0;
+}
+
+std::optional<DType> HolderFromOnnx(int32_t element_type) {
+  const int32_t bits = OnnxUnsignedBits(element_type);
+  if (bits == 0) return DTypeFromOnnx(element_type);
+  return bits == 16 ? DType::kInt32 : DType::kInt64;
 }
 
 std::string OnnxTypeName(int32_t element_type) {

@@ -41,6 +41,7 @@ struct OnnxFileAttr {
   int64_t i = 0;
   std::string s;
   Array tensor;
+  int32_t unsigned_bits = 0;  ///< of the tensor, see OnnxUnsignedBits
   std::vector<float> floats;
   std::vector<int64_t> ints;
   std::vector<std::string> strings;
@@ -67,6 +68,8 @@ struct OnnxFileGraph {
   std::string name;
   std::vector<OnnxFileNode> nodes;
   NamedArrays initializers;
+  /// Bits of those initializers that are unsigned integers.
+  std::map<std::string, int32_t> unsigned_bits;
   std::vector<OnnxFileValue> inputs, outputs;
 };
 
@@ -91,6 +94,13 @@ struct OnnxFile {
 /// The dtype of ONNX's element type number; nothing for those that the tree
 /// lacks (uint16, uint32, uint64, strings, 8-bit floats, 4-bit integers).
 std::optional<DType> DTypeFromOnnx(int32_t element_type);
+
+/// 16, 32 or 64 for ONNX's numbers of uint16, uint32 and uint64; 0 for others.
+int32_t OnnxUnsignedBits(int64_t element_type);
+
+/// DTypeFromOnnx, and what holds those unsigned integers: int32 and int64 their
+/// numbers, int64 the bits of uint64.
+std::optional<DType> HolderFromOnnx(int32_t element_type);
 
 /// "float", "uint16", ...: ONNX's word for its number.
 std::string OnnxTypeName(int32_t element_type);

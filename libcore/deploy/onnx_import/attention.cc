@@ -164,7 +164,7 @@ class AttentionImport {
         {{"paddings", pads}, {"pad_value", static_cast<float>(kLowest)}});
   }
 
-  // What is added to scores; "": nothing.
+  // The numbers that are added to scores; "": none.
   std::string Bias(DType dtype) {
     const bool causal = node_->Int("is_causal", 0) != 0;
     const int64_t left = node_->Int("left_window_size", -1);

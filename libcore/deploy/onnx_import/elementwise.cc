@@ -321,6 +321,15 @@ void ImportIdentity(OnnxNode* node) {
   if (value != nullptr) node->GiveValue(0, *value);
 }
 
+// 1 where x is above the threshold.
+void ImportBinarizer(OnnxNode* node) {
+  const std::string x = node->In(0);
+  const DType dtype = node->TypeOf(x);
+  const std::string above = node->Binary(
+      "greater_than", x, node->Scalar(node->Float("threshold", 0), dtype));
+  node->Give(0, node->Cast(above, dtype));
+}
+
 }  // namespace
 
 OnnxImportEntries ElementwiseImports() {
@@ -377,6 +386,7 @@ OnnxImportEntries ElementwiseImports() {
       {"Tan", ImportUnary, "tan"},
       {"Tanh", ImportUnary, "tanh"},
       {"Where", ImportWhere},
+      {"ai.onnx.ml:Binarizer", ImportBinarizer},
       {"Xor", ImportBinary, "logical_xor"},
   };
 }

@@ -12,6 +12,7 @@
 #include "libcore/deploy/onnx_import.h"
 #include "libcore/deploy/onnx_import/importers.h"
 #include "libcore/deploy/onnx_import/node.h"
+#include "libcore/deploy/onnx_import/unsigned.h"
 #include "libcore/exec/session.h"
 #include "libcore/program/match_feeds.h"
 #include "libcore/program/prune.h"
@@ -39,6 +40,16 @@ std::string Describe(const OnnxFileNode& node) {
   std::string name = node.name;
   if (name.empty() && !node.outputs.empty()) name = node.outputs.front();
   return absl::StrCat("node '", name, "' (", text, ")");
+}
+
+// An initializer as a value.
+OnnxValue InitializerOf(const OnnxFileGraph& graph, const std::string& name,
+                        const Array& array) {
+  OnnxValue value;
+  value.constant = array;
+  const auto bits = graph.unsigned_bits.find(name);
+  if (bits != graph.unsigned_bits.end()) value.unsigned_bits = bits->second;
+  return value;
 }
 
 // A node of a function with the caller's attributes in place.
@@ -75,11 +86,8 @@ OnnxImporter::OnnxImporter(const OpRegistry& registry, const OnnxFile& file,
 }
 
 absl::StatusOr<InferenceModel> OnnxImporter::Import() {
-  for (const auto& [name, array] : file_.graph.initializers) {
-    OnnxValue value;
-    value.constant = array;
-    PD_RETURN_IF_ERROR(Define(name, std::move(value)));
-  }
+  for (const auto& [name, array] : file_.graph.initializers)
+    PD_RETURN_IF_ERROR(Define(name, InitializerOf(file_.graph, name, array)));
   PD_RETURN_IF_ERROR(DeclareInputs());
   for (const OnnxFileValue& output : file_.graph.outputs) {
     outputs_.insert(output.name);
@@ -96,7 +104,7 @@ absl::Status OnnxImporter::DeclareInputs() {
     if (file_.graph.initializers.count(input.name) > 0) continue;
     if (!input.is_tensor)
       return Unimplemented("input '%s' is no tensor", input.name);
-    const auto dtype = DTypeFromOnnx(input.element_type);
+    const auto dtype = HolderFromOnnx(input.element_type);
     if (!dtype.has_value())
       return Unimplemented(
           "input '%s' has element type %s; PaddlePaddle has "
@@ -113,6 +121,7 @@ absl::Status OnnxImporter::DeclareInputs() {
     var.need_check_feed = true;
     var.stop_gradient = true;
     OnnxValue value;
+    value.unsigned_bits = OnnxUnsignedBits(input.element_type);
     const auto fixed = known_.values.find(input.name);
     if (fixed != known_.values.end()) {
       value.constant = fixed->second;
@@ -135,6 +144,11 @@ absl::Status OnnxImporter::DeclareOutputs() {
     if (value == nullptr)
       return InvalidArgument("output '%s' is made by no node", name);
     if (value->is_list) return Unimplemented("output '%s' is a sequence", name);
+    if (output.element_type != 0 &&
+        OnnxUnsignedBits(output.element_type) != value->unsigned_bits)
+      return InvalidArgument(
+          "output '%s' is declared %s; it is of %d unsigned bits", name,
+          OnnxTypeName(output.element_type), value->unsigned_bits);
     const auto& fetches = model_.names.fetches;
     if (std::find(fetches.begin(), fetches.end(), name) != fetches.end())
       continue;
@@ -227,11 +241,8 @@ absl::StatusOr<std::vector<OnnxValue>> OnnxImporter::ImportGraph(
   ++depth_;
   scopes_.emplace_back();
   const auto import = [&]() -> absl::StatusOr<std::vector<OnnxValue>> {
-    for (const auto& [name, array] : graph.initializers) {
-      OnnxValue value;
-      value.constant = array;
-      PD_RETURN_IF_ERROR(Define(name, std::move(value)));
-    }
+    for (const auto& [name, array] : graph.initializers)
+      PD_RETURN_IF_ERROR(Define(name, InitializerOf(graph, name, array)));
     for (size_t i = 0; i < inputs.size(); ++i)
       PD_RETURN_IF_ERROR(Define(graph.inputs[i].name, std::move(inputs[i])));
     PD_RETURN_IF_ERROR(ImportNodes(graph.nodes, opsets_));
@@ -244,6 +255,9 @@ absl::StatusOr<std::vector<OnnxValue>> OnnxImporter::ImportGraph(
       if (value->is_list)
         return Unimplemented("output '%s' of the graph in it is a sequence",
                              output.name);
+      if (value->unsigned_bits != 0)
+        return Unimplemented("output '%s' of the graph in it is uint%d",
+                             output.name, value->unsigned_bits);
       VariableOf(value, output.name);
       outputs.push_back(*value);
     }
@@ -311,6 +325,32 @@ absl::StatusOr<bool> OnnxImporter::ImportCall(const OnnxFileNode& node) {
   return true;
 }
 
+absl::StatusOr<const OnnxUnsignedRule*> OnnxImporter::UnsignedRuleOf(
+    const OnnxFileNode& node, int32_t* bits) {
+  std::vector<int32_t> each;
+  for (const std::string& name : node.inputs)
+    if (const OnnxValue* value = name.empty() ? nullptr : Find(name))
+      each.push_back(value->unsigned_bits);
+  *bits = each.empty() ? 0 : *std::max_element(each.begin(), each.end());
+  for (const auto& [name, attr] : node.attrs)
+    *bits = std::max(*bits, attr.unsigned_bits);
+  const auto to = node.attrs.find("to");
+  if (node.domain.empty() && to != node.attrs.end() &&
+      (node.op_type == "Cast" || node.op_type == "BitCast"))
+    *bits = std::max(*bits, OnnxUnsignedBits(to->second.i));
+  if (*bits == 0) return nullptr;
+  const OnnxUnsignedRule* rule = FindOnnxUnsignedRule(node);
+  if (rule == nullptr || *bits > rule->most_bits)
+    return Unimplemented(
+        "operator '%s' on uint%d, which PaddlePaddle's tensors lack",
+        node.op_type, *bits);
+  for (const int32_t one : each)
+    if (rule->same && one != *bits)
+      return InvalidArgument("its inputs are of several types, one is uint%d",
+                             *bits);
+  return rule;
+}
+
 absl::Status OnnxImporter::ImportNode(
     const OnnxFileNode& node, const std::map<std::string, int64_t>& opsets) {
   PD_ASSIGN_OR_RETURN(const bool called, ImportCall(node));
@@ -332,12 +372,21 @@ absl::Status OnnxImporter::ImportNode(
       (opset->second < 1 || opset->second > kMaxOnnxImportOpset))
     return Unimplemented("opset %d; those up to %d are supported",
                          opset->second, kMaxOnnxImportOpset);
+  int32_t bits = 0;
+  PD_ASSIGN_OR_RETURN(const OnnxUnsignedRule* rule,
+                      UnsignedRuleOf(node, &bits));
   const bool folding = folding_;
   folding_ = folding_ && !entry->random;
   OnnxNode context(node, entry->op_type, opset->second, this);
-  entry->import(&context);
+  (rule != nullptr && rule->import != nullptr ? rule->import
+                                              : entry->import)(&context);
   folding_ = folding;
-  return context.Finish();
+  PD_RETURN_IF_ERROR(context.Finish());
+  for (size_t i = 0; rule != nullptr && rule->from >= 0 &&
+                     i < std::min(rule->outputs, node.outputs.size());
+       ++i)
+    if (OnnxValue* value = Find(node.outputs[i])) value->unsigned_bits = bits;
+  return absl::OkStatus();
 }
 
 const Array* OnnxImporter::ParamOf(const std::string& variable) const {

@@ -27,7 +27,10 @@ struct OnnxValue {
   std::optional<Array> constant;
   bool is_list = false;
   std::vector<OnnxValue> list;
+  int32_t unsigned_bits = 0;  ///< not 0: unsigned integers, held as signed ones
 };
+
+struct OnnxUnsignedRule;
 
 class OnnxImporter {
  public:
@@ -90,6 +93,10 @@ class OnnxImporter {
                            const std::map<std::string, int64_t>& opsets);
   absl::Status ImportNode(const OnnxFileNode& node,
                           const std::map<std::string, int64_t>& opsets);
+  /// How the node treats unsigned integers; null where it meets none, which
+  /// leaves `bits` 0.
+  absl::StatusOr<const OnnxUnsignedRule*> UnsignedRuleOf(
+      const OnnxFileNode& node, int32_t* bits);
   absl::StatusOr<bool> ImportCall(const OnnxFileNode& node);
   absl::StatusOr<NamedArrays> Compute(const OpDesc& op,
                                       const std::vector<std::string>& wanted);

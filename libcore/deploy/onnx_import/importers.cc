@@ -21,13 +21,13 @@ const std::map<std::string, OnnxImportEntry>& Table() {
     for (const OnnxImportEntries& part :
          {ActivationImports(),  AttentionImports(),   CaffeNetworkImports(),
           CaffeTensorImports(), ControlFlowImports(), ConvImports(),
-          ElementwiseImports(), IndexImports(),       LossImports(),
-          MatmulImports(),      NormImports(),        PadImports(),
-          PoolImports(),        QuantizeImports(),    RandomImports(),
-          RecurrentImports(),   ReduceImports(),      ResizeImports(),
-          ScatterImports(),     SequenceImports(),    ShapeImports(),
-          SignalImports(),      TensorflowImports(),  TextImports(),
-          TrainingImports(),    VisionImports()})
+          ElementwiseImports(), IndexImports(),       LinearAttentionImports(),
+          LossImports(),        MatmulImports(),      NormImports(),
+          PadImports(),         PoolImports(),        QuantizeImports(),
+          RandomImports(),      RecurrentImports(),   ReduceImports(),
+          ResizeImports(),      ScatterImports(),     SequenceImports(),
+          ShapeImports(),       SignalImports(),      TensorflowImports(),
+          TextImports(),        TrainingImports(),    VisionImports()})
       for (const OnnxImportEntry& entry : part)
         PD_INVARIANT(all->emplace(entry.onnx_type, entry).second);
     return all;

@@ -36,6 +36,7 @@ OnnxImportEntries ControlFlowImports();
 OnnxImportEntries ConvImports();
 OnnxImportEntries ElementwiseImports();
 OnnxImportEntries IndexImports();
+OnnxImportEntries LinearAttentionImports();
 OnnxImportEntries LossImports();
 OnnxImportEntries MatmulImports();
 OnnxImportEntries NormImports();

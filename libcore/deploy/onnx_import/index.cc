@@ -341,6 +341,16 @@ void ImportReverseSequence(OnnxNode* node) {
   node->Give(0, node->Transpose(node->Reshape(out, rows), perm));
 }
 
+// Features by number: elements of the last axis.
+void ImportArrayFeatures(OnnxNode* node) {
+  const std::string x = node->In(0);
+  const int64_t rank = node->Rank(x);
+  if (node->ok() && rank < 1)
+    return node->Fail(InvalidArgument("a scalar has no features"));
+  const std::string at = node->Cast(node->In(1), DType::kInt64);
+  node->Give(0, node->Gather(x, node->Reshape(at, {-1}), rank - 1));
+}
+
 }  // namespace
 
 OnnxImportEntries IndexImports() {
@@ -348,6 +358,7 @@ OnnxImportEntries IndexImports() {
       {"ArgMax", ImportArg, "arg_max"},
       {"ArgMin", ImportArg, "arg_min"},
       {"Compress", ImportCompress},
+      {"ai.onnx.ml:ArrayFeatureExtractor", ImportArrayFeatures},
       {"CumProd", ImportCumProd},
       {"CumSum", ImportCumSum},
       {"Gather", ImportGather},

@@ -66,6 +66,11 @@ const Array* OnnxNode::Known(size_t i) {
                                                          : nullptr;
 }
 
+int32_t OnnxNode::UnsignedBits(size_t i) {
+  const OnnxValue* value = Has(i) ? Value(i) : nullptr;
+  return value == nullptr ? 0 : value->unsigned_bits;
+}
+
 std::optional<OnnxNode::Ints> OnnxNode::KnownInts(size_t i) {
   const Array* array = Known(i);
   return array == nullptr ? std::nullopt : OnnxInts(*array);

@@ -71,6 +71,7 @@ std::string Saturated(OnnxNode* node, const std::string& x, DType to) {
   double low = 0, high = 255;
   if (to == DType::kInt8) low = -128, high = 127;
   if (to == DType::kInt16) low = -32768, high = 32767;
+  if (to == DType::kInt32) high = 65535;  // which hold uint16
   const DType dtype = node->TypeOf(x);
   const std::string above =
       node->Binary("elementwise_max", x, node->Scalar(low, dtype));
@@ -120,7 +121,8 @@ void ImportQuantize(OnnxNode* node) {
   DType to = zero.empty() ? DType::kUInt8 : node->TypeOf(zero);
   if (zero.empty() && node->Int("output_dtype", 0) != 0)
     to = node->ElementType(node->Int("output_dtype", 0));
-  if (IsFloating(to))
+  if (IsFloating(to) || SizeOf(to) > 4 ||
+      (to == DType::kInt32 && node->UnsignedBits(2) != 16))
     return node->Fail(Unimplemented("quantization to %s", Name(to)));
   if (auto attrs = WholeTensor(node, to);
       attrs.has_value() && node->TypeOf(x) == DType::kFloat32) {

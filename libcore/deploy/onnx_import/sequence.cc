@@ -128,11 +128,25 @@ void ImportSplitTo(OnnxNode* node) {
   node->GiveValue(0, std::move(out));
 }
 
+// An optional is here when a tensor is.
+void ImportHasElement(OnnxNode* node) {
+  node->GiveConstant(0,
+                     OnnxArray(DType::kBool, {}, {node->Has(0) ? 1.0 : 0.0}));
+}
+
+void ImportGetElement(OnnxNode* node) {
+  OnnxValue* value = node->Value(0);
+  if (value != nullptr) return node->GiveValue(0, *value);
+  node->Fail(InvalidArgument("the optional is empty"));
+}
+
 }  // namespace
 
 OnnxImportEntries SequenceImports() {
   return {
       {"ConcatFromSequence", ImportConcatFrom},
+      {"OptionalGetElement", ImportGetElement},
+      {"OptionalHasElement", ImportHasElement},
       {"SequenceAt", ImportAt},
       {"SequenceConstruct", ImportConstruct},
       {"SequenceEmpty", ImportEmpty},

@@ -123,6 +123,26 @@ std::string Transform(OnnxNode* node, const std::string& x, int64_t axis,
   return node->Unary("as_real", out);
 }
 
+// The real signal [..., 1] of which x [..., 2] is the first half of the
+// transform over `axis`.
+std::string RealFromHalf(OnnxNode* node, const std::string& x, int64_t axis) {
+  const int64_t last = node->Rank(x) - 1;
+  if (node->ok() && (axis >= last || node->Extent(x, last) != 2))
+    node->Fail(InvalidArgument("axis %d of shape %s", axis,
+                               ToString(node->ShapeOf(x))));
+  const double length = node->Has(1) ? node->NeedNumber(1) : 0;
+  if (node->ok() && !(length >= 0 && length <= kMaxSignal))
+    node->Fail(InvalidArgument("a signal of %g", length));
+  if (!node->ok()) return "";
+  return node->Unsqueeze(
+      node->Unary("fft_c2r", node->Unary("as_complex", x),
+                  {{"axes", std::vector<int64_t>{axis}},
+                   {"normalization", std::string("backward")},
+                   {"forward", false},
+                   {"last_dim_size", static_cast<int64_t>(length)}}),
+      {last});
+}
+
 void ImportDft(OnnxNode* node) {
   std::string x = node->In(0);
   const int64_t rank = node->Rank(x);
@@ -130,6 +150,9 @@ void ImportDft(OnnxNode* node) {
   if (node->opset() >= 20)
     axis = node->Has(2) ? static_cast<int64_t>(node->NeedNumber(2)) : -2;
   axis = node->Axis(axis, rank);
+  const bool half =
+      node->Int("inverse", 0) != 0 && node->Int("onesided", 0) != 0;
+  if (half) return node->Give(0, RealFromHalf(node, x, axis));
   if (node->Has(1))
     x = WithLength(node, x, axis, static_cast<int64_t>(node->NeedNumber(1)));
   node->Give(0, Transform(node, x, axis, node->Int("inverse", 0) != 0,

@@ -103,19 +103,24 @@ void ImportDeformConv(OnnxNode* node) {
         ToString(taps), strides.size(), dilations.size(), pads.size()));
   if (pads[0] != pads[2] || pads[1] != pads[3])
     return node->Fail(Unimplemented("pads %s", ToString(pads)));
+  const int64_t groups = node->Int("group", 1);
+  const int64_t moved = node->Int("offset_group", 1);
+  if (groups < 1 || groups > 65536 || moved < 1 || moved > 65536)
+    return node->Fail(
+        InvalidArgument("%d groups, %d of offsets", groups, moved));
   const bool masked = node->Has(4);
   OnnxNode::Slots inputs = {
       {"Input", {x}}, {"Filter", {filter}}, {"Offset", {node->In(2)}}};
   if (masked) inputs.push_back({"Mask", {node->In(4)}});
-  std::string y = node->Emit(
-      masked ? "deformable_conv" : "deformable_conv_v1", inputs,
-      {{"strides", OnnxAttrInts(strides)},
-       {"paddings", OnnxAttrInts({pads[0], pads[1]})},
-       {"dilations", OnnxAttrInts(dilations)},
-       {"groups", OnnxAttrInts({node->Int("group", 1)})[0]},
-       {"deformable_groups", OnnxAttrInts({node->Int("offset_group", 1)})[0]},
-       {"im2col_step", int32_t{1}}},
-      "Output");
+  std::string y =
+      node->Emit(masked ? "deformable_conv" : "deformable_conv_v1", inputs,
+                 {{"strides", OnnxAttrInts(strides)},
+                  {"paddings", OnnxAttrInts({pads[0], pads[1]})},
+                  {"dilations", OnnxAttrInts(dilations)},
+                  {"groups", static_cast<int32_t>(groups)},
+                  {"deformable_groups", static_cast<int32_t>(moved)},
+                  {"im2col_step", int32_t{1}}},
+                 "Output");
   if (node->Has(3)) y = node->Add(y, node->Reshape(node->In(3), {1, -1, 1, 1}));
   node->Give(0, y);
 }
