@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -60,6 +61,11 @@ absl::StatusOr<std::vector<OnnxNodeCase>> FromZip(const std::string& path) {
 absl::StatusOr<std::vector<OnnxNodeCase>> FromFolder(const std::string& path) {
   std::vector<OnnxNodeCase> cases;
   for (const auto& folder : fs::directory_iterator(path)) {
+    if (folder.path().extension() == ".zip") {
+      PD_ASSIGN_OR_RETURN(auto more, FromZip(folder.path().string()));
+      std::move(more.begin(), more.end(), std::back_inserter(cases));
+    }
+    if (!folder.is_directory()) continue;
     OnnxNodeCase one;
     one.name = folder.path().filename().string();
     for (const auto& file : fs::recursive_directory_iterator(folder)) {
@@ -173,12 +179,19 @@ absl::Status RunSet(const OpRegistry& registry, const OnnxFile& file,
   return absl::OkStatus();
 }
 
-// "" when npz can hold every input and output.
+bool IsOneOf(int32_t element_type, int32_t first, int32_t last) {
+  return element_type >= first && element_type <= last;
+}
+
+// "" when our types can hold every input and output.
 std::string OtherTypes(const OnnxFile& file) {
   for (const auto* values : {&file.graph.inputs, &file.graph.outputs})
     for (const OnnxFileValue& value : *values) {
       if (!value.is_tensor) return "sequences or optionals";
       if (OnnxTypeName(value.element_type) == "string") return "strings";
+      if (IsOneOf(value.element_type, 17, 20) || value.element_type == 24)
+        return "8-bit floats";
+      if (IsOneOf(value.element_type, 21, 26)) return "numbers of 4 or 2 bits";
     }
   return "";
 }
@@ -205,6 +218,8 @@ OnnxNodeOutcome RunOnnxNodeCase(const OpRegistry& registry,
   for (const auto& [domain, version] : file->opsets)
     outcome.opset = domain.empty() ? version : outcome.opset;
   outcome.reason = OtherTypes(*file);
+  for (const OnnxFileNode& node : file->graph.nodes)
+    if (node.domain == "ai.onnx.preview") outcome.reason = "preview operators";
   if (!outcome.reason.empty()) {
     outcome.kind = OnnxNodeOutcome::Kind::kOtherTypes;
     return outcome;

@@ -20,7 +20,8 @@ struct OnnxNodeCase {
   std::map<std::string, std::string> data;
 };
 
-/// The cases in a folder of folders, or in a zip of those; sorted by name.
+/// The cases in a zip of folders, or in a folder of those and such zips; sorted
+/// by name.
 absl::StatusOr<std::vector<OnnxNodeCase>> ReadOnnxNodeCases(
     const std::string& path);
 
@@ -34,7 +35,8 @@ struct OnnxNodeOutcome {
 /// Imports the model, runs it on each data set, and compares as ONNX's runner
 /// does: |got - want| <= 1e-7 + 1e-3 |want| (2^-6 for bfloat16), dtypes and
 /// shapes equal.
-/// kOtherTypes: an input or output is a sequence, an optional, or of strings.
+/// kOtherTypes: an input or output is a sequence, an optional, or of strings,
+/// of 8-bit floats or numbers of 4 or 2 bits; or an operator is a preview.
 OnnxNodeOutcome RunOnnxNodeCase(const OpRegistry& registry,
                                 const OnnxNodeCase& one);
 
