@@ -34,7 +34,7 @@ std::string Positions(OnnxNode* node, const std::string& x, int64_t axis) {
        {"Step", {node->ConstInts({1})}}});
 }
 
-// [N, S, heads * D] -> [N, heads, S, D].
+// [N, S, heads * D] -> [N, heads, S, D]. An extent of 0 stays as it is in x.
 std::string ByHead(OnnxNode* node, const std::string& x, int64_t heads) {
   const int64_t width = node->Extent(x, 2);
   if (node->ok() &&
@@ -42,9 +42,8 @@ std::string ByHead(OnnxNode* node, const std::string& x, int64_t heads) {
     node->Fail(
         InvalidArgument("rows of %d elements in %d heads", width, heads));
   if (!node->ok()) return "";
-  return node->Transpose(
-      node->ReshapeTo(x, {{-1, x, 0}, {-1, x, 1}, {heads}, {width / heads}}),
-      {0, 2, 1, 3});
+  return node->Transpose(node->Reshape(x, {0, 0, heads, width / heads}),
+                         {0, 2, 1, 3});
 }
 
 class AttentionImport {
@@ -77,10 +76,8 @@ class AttentionImport {
     std::string y = node_->MatMul(weights, Computed(node_, RepeatHeads(v_)));
     if (by_rows_) {
       const std::string rows = node_->Transpose(y, {0, 2, 1, 3});
-      y = node_->ReshapeTo(
-          rows, {{-1, rows, 0},
-                 {-1, rows, 1},
-                 {q_heads_ * std::max<int64_t>(1, node_->Extent(v_, 3))}});
+      y = node_->Reshape(
+          rows, {0, 0, q_heads_ * std::max<int64_t>(1, node_->Extent(v_, 3))});
     }
     node_->Give(0, node_->Cast(y, node_->TypeOf(node_->In(0))));
   }
@@ -262,17 +259,16 @@ void ImportRotary(OnnxNode* node) {
   const std::string imag = node->Add(node->Mul(sine, a), node->Mul(cosine, b));
   std::string y;
   if (interleaved)
-    y = node->ReshapeTo(
+    y = node->Reshape(
         node->Concat({node->Unsqueeze(real, {4}), node->Unsqueeze(imag, {4})},
                      4),
-        {{-1, x, 0}, {-1, x, 1}, {-1, x, 2}, {turned}});
+        {0, 0, 0, turned});
   else
     y = node->Concat({real, imag}, 3);
   if (turned < size)
     y = node->Concat({y, node->Slice(x, {3}, {turned}, {size})}, 3);
   if (rank == 3)
-    y = node->ReshapeTo(node->Transpose(y, {0, 2, 1, 3}),
-                        {{-1, given, 0}, {-1, given, 1}, {heads * size}});
+    y = node->Reshape(node->Transpose(y, {0, 2, 1, 3}), {0, 0, heads * size});
   node->Give(0, y);
 }
 

@@ -44,9 +44,8 @@ class LinearAttention {
     if (!node_->ok()) return;
     const std::string all =
         node_->Transpose(node_->Concat(steps, 2), {0, 2, 1, 3});
-    const std::string rows = node_->ReshapeTo(
-        node_->Affine(all, scale_, 0),
-        {{-1, node_->In(0), 0}, {steps_}, {q_heads_ * value_size_}});
+    const std::string rows = node_->Reshape(
+        node_->Affine(all, scale_, 0), {0, steps_, q_heads_ * value_size_});
     const DType dtype = node_->TypeOf(node_->In(0));
     node_->Give(0, node_->Cast(rows, dtype));
     node_->Give(
@@ -106,9 +105,8 @@ class LinearAttention {
       node_->Fail(InvalidArgument("input %d has shape %s; expected %d heads", i,
                                   ToString(node_->ShapeOf(x)), heads));
     if (!node_->ok()) return "";
-    return node_->Transpose(
-        node_->ReshapeTo(x, {{-1, x, 0}, {-1, x, 1}, {heads}, {width / heads}}),
-        {0, 2, 1, 3});
+    return node_->Transpose(node_->Reshape(x, {0, 0, heads, width / heads}),
+                            {0, 2, 1, 3});
   }
 
   // One step: [N, heads, 1, size].
