@@ -13,6 +13,7 @@
 #include "formats/pickle_machine.h"
 #include "formats/zip_archive.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -228,13 +229,19 @@ absl::StatusOr<TorchScript> ParseTorchScript(const FileBytes& file) {
         if (!node.object) return DataLoss("its value is no module");
         return ModuleTree(file.size, &out).Object(node, 0).status();
       }));
-  // Shapes are all that would be lost with it, and whoever needs them says so.
-  ReadPart(archive, "traced_inputs", [&](const Node& node) -> absl::Status {
-    PD_ASSIGN_OR_RETURN(const PickleValue values,
-                        pickle::TreeOf(node, file.size));
-    TakeTraced(values, &out);
-    return absl::OkStatus();
-  }).IgnoreError();
+  const absl::Status traced =
+      ReadPart(archive, "traced_inputs", [&](const Node& node) -> absl::Status {
+        PD_ASSIGN_OR_RETURN(const PickleValue values,
+                            pickle::TreeOf(node, file.size));
+        TakeTraced(values, &out);
+        return absl::OkStatus();
+      });
+  // A scripted archive has no such entry.
+  if (!traced.ok() && !absl::IsNotFound(traced))
+    LogWarning(
+        "%s; the network is whole without it, only the shapes of its "
+        "inputs have to be given",
+        traced.message());
   PD_RETURN_IF_ERROR(TakeSources(&zip, archive.root, &out));
   return out;
 }
