@@ -131,8 +131,28 @@ std::vector<KerasRef> RefsOf(const KerasNode& node) {
 // Operators of Keras 3 that have the names of layers.
 bool TakesNumbers(const std::string& class_name) {
   return class_name == "Add" || class_name == "Divide" ||
-         class_name == "Maximum" || class_name == "Minimum" ||
-         class_name == "Multiply" || class_name == "Subtract";
+         class_name == "Equal" || class_name == "Maximum" ||
+         class_name == "Minimum" || class_name == "Multiply" ||
+         class_name == "NotEqual" || class_name == "Subtract";
+}
+
+// Layers that compute steps alike, and do not look at which of them count.
+bool KeepsMask(const std::string& class_name) {
+  static const auto* classes =
+      new std::set<std::string>{"Activation",
+                                "ActivityRegularization",
+                                "BatchNormalization",
+                                "Dropout",
+                                "ELU",
+                                "GaussianDropout",
+                                "GaussianNoise",
+                                "LayerNormalization",
+                                "LeakyReLU",
+                                "PReLU",
+                                "ReLU",
+                                "SpatialDropout1D",
+                                "UnitNormalization"};
+  return classes->count(class_name) > 0;
 }
 
 class KerasRunner {
@@ -191,12 +211,27 @@ absl::StatusOr<KerasTensors> KerasRunner::Apply(const KerasLayer& layer,
   }
   const std::string name = number == 0 ? path : absl::StrCat(path, "_", number);
   graph_.Begin(name);
+  KerasTensor masked;
+  if (const auto given = arguments.named.find("mask");
+      given != arguments.named.end() && !arguments.args.empty()) {
+    // Keras 3 also gives the mask that it has computed.
+    KerasTensor* mask = given->second[0];
+    if (given->second.size() > 1 || mask->dtype != DType::kBool ||
+        mask->rank() != 2)
+      return Unimplemented("a mask of shape %s", ToString(mask->shape));
+    masked = *arguments.args[0];
+    masked.mask = graph_.Plain(mask);
+    arguments.args[0] = &masked;
+    arguments.named.erase(given);
+  }
   KerasCall call(layer, std::move(arguments), path, keras_, &graph_);
   if (call.Option("training"))
     graph_.Fail(Unimplemented("a call with training=True"));
   KerasImports().at(layer.class_name)(&call);
   PD_RETURN_IF_ERROR(graph_.status());
   KerasTensors outputs = std::move(call.outputs());
+  if (KeepsMask(layer.class_name) && outputs.size() == 1 && call.inputs() == 1)
+    outputs[0].mask = call.In().mask;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string before = outputs[i].plain;
     graph_.Rename(&outputs[i], i == 0 ? name : absl::StrCat(name, ":", i));

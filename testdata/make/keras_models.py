@@ -108,6 +108,22 @@ def text(K):
     return K.Model(ids, L.Dense(2, activation="log_softmax" if K is keras else "softmax", name="out")(x), name="text")
 
 
+def masks(K):
+    L = K.layers
+    ids, frames = K.Input((9,), dtype="int32", name="ids"), K.Input((7, 5), name="frames")
+    x = L.Embedding(20, 6, mask_zero=True, name="words")(ids)
+    x = L.Bidirectional(L.LSTM(5, return_sequences=True), name="both")(x)
+    y = L.GRU(4, return_sequences=True, name="gru")(L.LayerNormalization(name="norm")(x))
+    a = L.SimpleRNN(4, name="rnn")(L.TimeDistributed(L.Dense(3, activation="relu"), name="each")(y))
+    b = L.LSTM(3, go_backwards=True, name="back")(x)
+    c = L.GlobalAveragePooling1D(name="pool")(L.MultiHeadAttention(2, 4, name="mix")(x, x))
+    z = L.Masking(0.5, name="filled")(frames)
+    z = L.Add(name="sum")([L.LSTM(3, return_sequences=True, name="steps")(z), L.Dense(3, name="wide")(z)])
+    d = L.GRU(3, reset_after=False, name="last")(L.Concatenate(name="wider")([z, z]))
+    x = L.Concatenate(name="join")([a, b, c, d])
+    return K.Model([ids, frames], L.Dense(2, name="out")(x), name="masks")
+
+
 def transformer(K):
     L = K.layers
     ids, at = K.Input((8,), dtype="int32", name="ids"), K.Input((8,), dtype="int32", name="positions")
@@ -201,7 +217,7 @@ def randomise(model, K):
         w.assign(value.astype("float32"))
 
 
-NETWORKS = [cnn, resnet, mobile, inception, text, transformer, unet, nested, heads, first]
+NETWORKS = [cnn, resnet, mobile, inception, text, masks, transformer, unet, nested, heads, first]
 TFLITE = ["cnn", "resnet", "mobile", "inception", "transformer", "unet", "nested", "heads"]
 
 
@@ -229,6 +245,9 @@ def save(build, K, path):
     model = build(K)
     randomise(model, K)
     feeds = inputs_of(model, 3)
+    if build is masks:  # steps that do not count at both ends and between others
+        for name, value in (("ids", 0), ("frames", 0.5)):
+            feeds[name][0, 5:] = feeds[name][1, :2] = feeds[name][1, 4] = value
     if build is first:
         twin = first(K, "channels_last")
         twin.set_weights([w.reshape(t.shape) for w, t in zip(model.get_weights(), twin.weights)])

@@ -140,10 +140,11 @@ TEST(Keras, SaysWhatIsWrong) {
   keras = Parsed("resnet.keras");
   LayerNamed(&keras, "a0")->nodes[0].args[0].ref.layer = "b1";
   EXPECT_TRUE(absl::StrContains(ErrorOf(keras), "waits for a tensor"));
-  keras = Parsed("text.h5");
-  LayerNamed(&keras, "words")->config.dict["mask_zero"].kind = Kind::kBool;
-  LayerNamed(&keras, "words")->config.dict["mask_zero"].i = 1;
-  EXPECT_TRUE(absl::StrContains(ErrorOf(keras), "mask_zero"));
+  keras = Parsed("masks.keras");
+  LayerNamed(&keras, "pool")->config.dict["data_format"].kind = Kind::kText;
+  LayerNamed(&keras, "pool")->config.dict["data_format"].text =
+      "channels_first";
+  EXPECT_TRUE(absl::StrContains(ErrorOf(keras), "an input with a mask"));
   keras.model.reset();
   EXPECT_TRUE(absl::StrContains(ErrorOf(keras), "weights alone"));
 }

@@ -56,8 +56,30 @@ std::string CausalMask(KerasCall* call, int64_t rows, int64_t columns) {
   return call->graph().Constant(MakeArray<float>({rows, columns}, mask));
 }
 
+// Scores of steps that do not count, of queries and of what they look at, are
+// far below the others.
+std::string Padded(KerasCall* call, const std::string& scores,
+                   const KerasTensor& query,
+                   std::initializer_list<const KerasTensor*> looked_at) {
+  constexpr double kFarBelow = -1e9;
+  LayoutGraph& graph = call->graph();
+  std::string all = scores;
+  std::string before;
+  const auto apply = [&](const std::string& mask, const KerasCall::Ints& axes) {
+    all = graph.Emit(
+        "Where", {graph.Emit("Unsqueeze", {mask, graph.ConstInts(axes)}), all,
+                  graph.Scalar(kFarBelow)});
+  };
+  for (const KerasTensor* x : looked_at)
+    if (!x->mask.empty() && x->mask != before) {
+      apply(x->mask, {1, 2});
+      before = x->mask;
+    }
+  if (!query.mask.empty()) apply(query.mask, {1, 3});
+  return all;
+}
+
 void ImportMultiHead(KerasCall* call) {
-  call->WantUnmasked();
   KerasTensor* query = &call->In(0);
   KerasTensor* value = call->inputs() > 1 ? &call->In(1) : call->Named("value");
   if (value == nullptr) return call->Fail(InvalidArgument("it has no 'value'"));
@@ -95,6 +117,7 @@ void ImportMultiHead(KerasCall* call) {
   if (call->Option("use_causal_mask"))
     scores = graph.Emit(
         "Add", {scores, CausalMask(call, query->shape[1], value->shape[1])});
+  scores = Padded(call, scores, *query, {value, key});
   const std::string weights =
       graph.Emit("Softmax", {scores}, {{"axis", OnnxInt(-1)}});
   const std::string mixed =
@@ -107,6 +130,7 @@ void ImportMultiHead(KerasCall* call) {
     y = graph.Emit("Add", {y, call->Param("attention_output/bias",
                                           call->Weight(4 * each - 1, 1))});
   call->Give(y, {query->shape[0], query->shape[1], matrix.shape[1]});
+  call->outputs().back().mask = query->mask;
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ int64_t KerasCall::Axis(int64_t axis, int64_t rank) {
 
 void KerasCall::WantUnmasked() {
   for (const KerasTensor* x : arguments_.args)
-    if (x->masked)
+    if (!x->mask.empty())
       Fail(Unimplemented("an input with a mask (mask_zero of an Embedding)"));
 }
 

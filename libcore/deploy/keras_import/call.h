@@ -17,9 +17,9 @@
 namespace pd {
 
 struct KerasTensor : LayoutTensor {
-  /// Keras knows of steps that do not count (mask_zero), which layers behind
-  /// are to skip.
-  bool masked = false;
+  /// bool [batch, steps], false at steps that do not count (mask_zero), which
+  /// layers behind skip; "": all count.
+  std::string mask;
 };
 
 using KerasTensors = std::vector<KerasTensor>;

@@ -65,15 +65,28 @@ KerasCall::Names WithBias(KerasCall* call, KerasCall::Names inputs, size_t at,
 
 size_t BiasCount(KerasCall* call) { return call->Flag("use_bias", true); }
 
-void ImportConv(KerasCall* call) {
+// The part of a layer that all convolutions have: the axes that they slide
+// along, the first of their kernels, and the window.
+struct Sliding {
+  int64_t axes = 0;
+  const Array& kernel;
+  LayoutWindow window;
+};
+
+Sliding SlidingKernel(KerasCall* call, size_t kernels) {
   const int64_t axes = call->Rank() - 2;
-  call->WantWeights(1 + BiasCount(call));
+  call->WantWeights(kernels + BiasCount(call));
   const Array& kernel = call->Weight(0, axes + 2);
-  const LayoutWindow window = ReadWindow(
+  LayoutWindow window = ReadWindow(
       call, KernelOf(kernel, static_cast<size_t>(std::max<int64_t>(axes, 0))),
       "strides", true);
   if (axes < 1)
     call->Fail(InvalidArgument("an input without axes to slide on"));
+  return {axes, kernel, std::move(window)};
+}
+
+void ImportConv(KerasCall* call) {
+  const auto [axes, kernel, window] = SlidingKernel(call, 1);
   if (!call->ok()) return;
   const int64_t outputs = kernel.shape.back();
   const Shape spatial = call->SpatialShape();
@@ -108,14 +121,7 @@ std::string DepthFilter(KerasCall* call, const char* name, const Array& kernel,
 
 // DepthwiseConv and SeparableConv, which has a product of channels behind it.
 void ImportDepthwise(KerasCall* call, bool separable) {
-  const int64_t axes = call->Rank() - 2;
-  call->WantWeights((separable ? 2 : 1) + BiasCount(call));
-  const Array& kernel = call->Weight(0, axes + 2);
-  const LayoutWindow window = ReadWindow(
-      call, KernelOf(kernel, static_cast<size_t>(std::max<int64_t>(axes, 0))),
-      "strides", true);
-  if (axes < 1)
-    call->Fail(InvalidArgument("an input without axes to slide on"));
+  const auto [axes, kernel, window] = SlidingKernel(call, separable ? 2 : 1);
   const Shape spatial = call->SpatialShape();
   const int64_t inputs = call->Channels();
   if (!call->ok()) return;
@@ -153,14 +159,7 @@ void ImportSeparableConv(KerasCall* call) { ImportDepthwise(call, true); }
 // The gradient of a convolution: [window..., outputs, inputs]. TensorFlow
 // leaves out of what the windows cover as much as makes the output's extent.
 void ImportConvTranspose(KerasCall* call) {
-  const int64_t axes = call->Rank() - 2;
-  call->WantWeights(1 + BiasCount(call));
-  const Array& kernel = call->Weight(0, axes + 2);
-  const LayoutWindow window = ReadWindow(
-      call, KernelOf(kernel, static_cast<size_t>(std::max<int64_t>(axes, 0))),
-      "strides", true);
-  if (axes < 1)
-    call->Fail(InvalidArgument("an input without axes to slide on"));
+  const auto [axes, kernel, window] = SlidingKernel(call, 1);
   if (window.causal) call->Fail(Unimplemented("padding 'causal'"));
   const Shape spatial = call->SpatialShape();
   if (!call->ok()) return;
@@ -231,8 +230,22 @@ void ImportGlobalPool(KerasCall* call, const char* op_type) {
 
 void ImportGlobalMax(KerasCall* call) { ImportGlobalPool(call, "ReduceMax"); }
 void ImportGlobalAverage(KerasCall* call) {
-  call->WantUnmasked();
-  ImportGlobalPool(call, "ReduceMean");
+  const std::string& mask = call->In().mask;
+  if (mask.empty()) return ImportGlobalPool(call, "ReduceMean");
+  call->WantRank(3);
+  if (call->front()) call->WantUnmasked();
+  if (!call->ok()) return;
+  // The mean of the steps that count.
+  LayoutGraph& graph = call->graph();
+  const bool keep = call->Flag("keepdims", false);
+  const std::string counts = graph.Emit(
+      "Unsqueeze", {graph.Cast(mask, DType::kFloat32), graph.ConstInts({2})});
+  const std::string sum = graph.Reduce(
+      "ReduceSum", graph.Emit("Mul", {call->X(), counts}), {1}, keep);
+  const Shape& in = call->In().shape;
+  call->Give(
+      graph.Emit("Div", {sum, graph.Reduce("ReduceSum", counts, {1}, keep)}),
+      keep ? Shape{in[0], 1, in[2]} : Shape{in[0], in[2]});
 }
 
 void ImportDense(KerasCall* call) {
@@ -250,7 +263,7 @@ void ImportDense(KerasCall* call) {
   if (added.size() > 1) y = call->graph().Emit("Add", added);
   KerasTensor x;
   static_cast<LayoutTensor&>(x) = call->graph().Made(y, shape, false);
-  x.masked = call->In().masked;
+  x.mask = call->In().mask;
   call->Give(call->Activated(x));
 }
 
@@ -268,7 +281,14 @@ void ImportEmbedding(KerasCall* call) {
   static_cast<LayoutTensor&>(x) = call->graph().Made(
       call->graph().Emit("Gather", {call->Param("embeddings", table), rows}),
       shape, false);
-  x.masked = call->Flag("mask_zero", false);
+  if (call->Flag("mask_zero", false)) {
+    LayoutGraph& graph = call->graph();
+    x.mask = graph.Emit(
+        "Not",
+        {graph.Emit("Equal", {rows, graph.Scalar(0, ids.dtype == DType::kInt64
+                                                        ? DType::kInt64
+                                                        : DType::kInt32)})});
+  }
   call->Give(x);
 }
 

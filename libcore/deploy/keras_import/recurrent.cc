@@ -92,6 +92,70 @@ Array GateBias(const Array& bias, const Ints& gates, int64_t units) {
   return MakeArray<float>({1, 2 * columns}, out);
 }
 
+// Rows of `width` numbers of each record, by index.
+std::string RowsAt(LayoutGraph* graph, const std::string& x,
+                   const std::string& index, int64_t width) {
+  const std::vector<int64_t> zeros(static_cast<size_t>(width), 0);
+  const std::string places = graph->Emit(
+      "Add", {graph->Emit("Unsqueeze", {index, graph->ConstInts({2})}),
+              graph->Constant(MakeArray<int64_t>({1, 1, width}, zeros))});
+  return graph->Emit("GatherElements", {x, places}, {{"axis", OnnxInt(1)}});
+}
+
+// Steps that count stand in front of the others for the recurrence, which ends
+// behind them; a step that does not count has the output of the one before.
+class PackedSteps {
+ public:
+  PackedSteps(LayoutGraph* graph, const std::string& mask)
+      : graph_(graph), mask_(mask) {
+    if (mask.empty()) return;
+    const std::string ones = graph->Cast(mask, DType::kInt64);
+    const std::string axis = graph->Constant(MakeArray<int64_t>({}, {1}));
+    counts_ = graph->Emit("CumSum", {ones, axis});
+    lengths_ = graph->Cast(graph->Reduce("ReduceSum", ones, {1}, false),
+                           DType::kInt32);
+    // Place k has the step at which k + 1 count for the first time.
+    const std::string all = graph->Emit(
+        "Add", {graph->Emit("Mul", {ones, graph->Scalar(0, DType::kInt64)}),
+                graph->Scalar(1, DType::kInt64)});
+    const std::string places =
+        graph->Emit("CumSum", {all, axis}, {{"exclusive", OnnxInt(1)}});
+    const std::string before = graph->Emit(
+        "LessOrEqual",
+        {graph->Emit("Unsqueeze", {counts_, graph->ConstInts({1})}),
+         graph->Emit("Unsqueeze", {places, graph->ConstInts({2})})});
+    order_ = graph->Emit(
+        "Min", {graph->Reduce("ReduceSum", graph->Cast(before, DType::kInt64),
+                              {2}, false),
+                graph->Reduce("ReduceMax", places, {1}, true)});
+  }
+
+  const std::string& lengths() const { return lengths_; }  // "": all steps
+
+  std::string Packed(const std::string& x, int64_t width) {
+    return lengths_.empty() ? x : RowsAt(graph_, x, order_, width);
+  }
+
+  std::string Unpacked(const std::string& y, int64_t width, bool zeros) {
+    if (lengths_.empty()) return y;
+    const std::string last = graph_->Emit(
+        "Max",
+        {graph_->Emit("Sub", {counts_, graph_->Scalar(1, DType::kInt64)}),
+         graph_->Scalar(0, DType::kInt64)});
+    const std::string any =
+        zeros ? mask_
+              : graph_->Emit("Greater",
+                             {counts_, graph_->Scalar(0, DType::kInt64)});
+    return graph_->Emit(
+        "Where", {graph_->Emit("Unsqueeze", {any, graph_->ConstInts({2})}),
+                  RowsAt(graph_, y, last, width), graph_->Scalar(0)});
+  }
+
+ private:
+  LayoutGraph* graph_;
+  std::string mask_, counts_, order_, lengths_;
+};
+
 Outputs Run(KerasCall* call, const KerasCell& cell, const Direction& direction,
             std::string x, const KerasCall::Names& states) {
   const KerasValue& config = *direction.config;
@@ -117,8 +181,12 @@ Outputs Run(KerasCall* call, const KerasCell& cell, const Direction& direction,
   const auto param = [&](const char* name, const Array& array) {
     return call->Param(absl::StrCat(direction.prefix, name).c_str(), array);
   };
+  const bool turns = direction.reverse;
+  PackedSteps steps(
+      &graph, turns && !in.mask.empty() ? graph.Flip(in.mask, 1) : in.mask);
   KerasCall::Names inputs = {
-      graph.Transpose(direction.reverse ? graph.Flip(x, 1) : x, {1, 0, 2}),
+      graph.Transpose(steps.Packed(turns ? graph.Flip(x, 1) : x, in.shape[2]),
+                      {1, 0, 2}),
       param("kernel", GateRows(kernel, cell.gates, units)),
       param("recurrent_kernel", GateRows(recurrent, cell.gates, units))};
   if (biased) {
@@ -130,8 +198,9 @@ Outputs Run(KerasCall* call, const KerasCell& cell, const Direction& direction,
     if (!call->ok()) return {};
     inputs.push_back(param("bias", GateBias(bias, cell.gates, units)));
   }
-  if (!states.empty()) {
+  if (!states.empty() || !steps.lengths().empty()) {
     inputs.resize(5);
+    inputs[4] = steps.lengths();
     for (const std::string& state : states)
       inputs.push_back(graph.Emit("Unsqueeze", {state, graph.ConstInts({0})}));
   }
@@ -147,8 +216,10 @@ Outputs Run(KerasCall* call, const KerasCell& cell, const Direction& direction,
   const KerasCall::Names out =
       graph.EmitMany(cell.onnx_type, inputs, cell.has_cell ? 3 : 2, attrs);
   Outputs outputs;
-  outputs.y = graph.Transpose(
-      graph.Emit("Squeeze", {out[0], graph.ConstInts({1})}), {1, 0, 2});
+  outputs.y = steps.Unpacked(
+      graph.Transpose(graph.Emit("Squeeze", {out[0], graph.ConstInts({1})}),
+                      {1, 0, 2}),
+      units, FlagIn(config, "zero_output_for_mask", false));
   for (size_t i = 1; i < out.size(); ++i)
     outputs.states.push_back(
         graph.Emit("Squeeze", {out[i], graph.ConstInts({0})}));
@@ -167,13 +238,8 @@ KerasCall::Names GivenStates(KerasCall* call) {
   return states;
 }
 
-void WantSequence(KerasCall* call) {
-  call->WantRank(3);
-  call->WantUnmasked();
-}
-
 void ImportRecurrent(KerasCall* call) {
-  WantSequence(call);
+  call->WantRank(3);
   const KerasCell* cell = CellOf(call->layer().class_name);
   PD_INVARIANT(cell != nullptr);
   const KerasCall::Names states = GivenStates(call);
@@ -189,9 +255,10 @@ void ImportRecurrent(KerasCall* call) {
   if (!call->ok()) return;
   const int64_t units = call->Weight(1, 2).shape[0];
   const Shape& in = call->In().shape;
-  if (call->Flag("return_sequences", false))
+  if (call->Flag("return_sequences", false)) {
     call->Give(out.y, {in[0], in[1], units});
-  else
+    call->outputs().back().mask = call->In().mask;
+  } else
     call->Give(out.states[0], {in[0], units});
   if (call->Flag("return_state", false))
     for (const std::string& state : out.states)
@@ -211,7 +278,7 @@ std::string Joined(KerasCall* call, const std::string& mode,
 }
 
 void ImportBidirectional(KerasCall* call) {
-  WantSequence(call);
+  call->WantRank(3);
   const KerasValue& layer = call->Config("layer");
   const KerasValue& config = layer["config"];
   const KerasCell* cell = CellOf(layer["class_name"].text);
@@ -262,9 +329,27 @@ void ImportBidirectional(KerasCall* call) {
     for (const std::string& y : ys) call->Give(y, shape);
   else
     call->Give(Joined(call, mode, ys[0], ys[1]), shape);
+  if (whole)
+    for (KerasTensor& y : call->outputs()) y.mask = call->In().mask;
   if (FlagIn(config, "return_state", false))
     for (const std::string& state : states)
       call->Give(state, {shape[0], units[0]});
+}
+
+// Steps whose elements are all of one value do not count, and become 0.
+void ImportMasking(KerasCall* call) {
+  call->WantRank(3);
+  const double value = call->Number("mask_value", 0);
+  if (!call->ok()) return;
+  LayoutGraph& graph = call->graph();
+  const std::string other = graph.Cast(
+      graph.Emit("Not",
+                 {graph.Emit("Equal", {call->X(), graph.Scalar(value)})}),
+      DType::kFloat32);
+  const std::string any = graph.Reduce("ReduceMax", other, {2}, true);
+  call->Give(graph.Emit("Mul", {call->X(), any}), call->In().shape);
+  call->outputs().back().mask = graph.Cast(
+      graph.Emit("Squeeze", {any, graph.ConstInts({2})}), DType::kBool);
 }
 
 }  // namespace
@@ -274,6 +359,7 @@ KerasImportEntries KerasRecurrentImports() {
       {"Bidirectional", ImportBidirectional},
       {"GRU", ImportRecurrent},
       {"LSTM", ImportRecurrent},
+      {"Masking", ImportMasking},
       {"SimpleRNN", ImportRecurrent},
   };
 }

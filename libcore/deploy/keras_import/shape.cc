@@ -222,10 +222,33 @@ std::vector<LayoutTensor*> SameRanks(KerasCall* call, size_t least,
   return xs;
 }
 
-bool AnyMasked(KerasCall* call) {
+// A step of a sum counts where one of the inputs has it in Keras 3, if all have
+// masks, and where all that have masks have it before.
+std::string MergedMask(KerasCall* call) {
+  KerasCall::Names masks;
   for (const KerasTensor* x : call->arguments().args)
-    if (x->masked) return true;
-  return false;
+    if (!x->mask.empty()) masks.push_back(x->mask);
+  const bool newer = call->keras() > 2;
+  if (masks.empty() || (newer && masks.size() < call->inputs())) return "";
+  std::string mask = masks[0];
+  for (size_t i = 1; i < masks.size(); ++i)
+    if (masks[i] != mask)
+      mask = call->graph().Emit(newer ? "Or" : "And", {mask, masks[i]});
+  return mask;
+}
+
+// Joined by their last axis, steps count which all inputs have.
+std::string JoinedMask(KerasCall* call, int64_t axis) {
+  std::string mask;
+  for (const KerasTensor* x : call->arguments().args) {
+    if (x->mask.empty() || x->mask == mask) continue;
+    if (x->rank() != 3 || axis != 2) {
+      call->WantUnmasked();
+      return "";
+    }
+    mask = mask.empty() ? x->mask : call->graph().Emit("And", {mask, x->mask});
+  }
+  return mask;
 }
 
 constexpr size_t kAnyNumber = 1000;
@@ -235,7 +258,7 @@ void Merge(KerasCall* call, const char* op_type, size_t least, size_t most) {
   if (!call->ok()) return;
   KerasTensor out;
   static_cast<LayoutTensor&>(out) = call->graph().Broadcast(op_type, xs);
-  out.masked = AnyMasked(call);
+  out.mask = MergedMask(call);
   call->Give(out);
 }
 
@@ -256,7 +279,7 @@ void ImportMultiply(KerasCall* call) {
   for (size_t i = 1; i < xs.size(); ++i)
     static_cast<LayoutTensor&>(out) =
         call->graph().Broadcast("Mul", {&out, xs[i]});
-  out.masked = AnyMasked(call);
+  out.mask = MergedMask(call);
   call->Give(out);
 }
 
@@ -289,7 +312,7 @@ void ImportConcatenate(KerasCall* call) {
                  {{"axis", OnnxInt(front ? FrontAxis(axis, rank) : axis)}});
   KerasTensor out;
   static_cast<LayoutTensor&>(out) = graph.Made(y, shape, front, xs[0]->dtype);
-  out.masked = AnyMasked(call);
+  out.mask = JoinedMask(call, axis);
   call->Give(out);
 }
 
@@ -369,6 +392,7 @@ void ImportTimeDistributed(KerasCall* call) {
     const std::string all = graph.Reshape(graph.Plain(&x), records);
     static_cast<LayoutTensor&>(x) = graph.Made(all, records, false, x.dtype);
   }
+  x.mask.clear();
   KerasCall::Arguments arguments;
   arguments.args = {&x};
   KerasCall each(inner, arguments, call->path(), call->keras(), &graph);
@@ -384,6 +408,7 @@ void ImportTimeDistributed(KerasCall* call) {
     back[0] = shape[0];
     static_cast<LayoutTensor&>(out) = graph.Made(y, back, false, out.dtype);
   }
+  out.mask = call->In().mask;
   call->Give(out);
 }
 
