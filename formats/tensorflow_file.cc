@@ -153,6 +153,10 @@ TfAttr ListAttr(const format::ListValue& in) {
   if (in.s_size() > 0) {
     attr.kind = TfAttr::Kind::kStrings;
     attr.strings.assign(in.s().begin(), in.s().end());
+  } else if (in.func_size() > 0) {
+    attr.kind = TfAttr::Kind::kStrings;
+    for (const auto& function : in.func())
+      attr.strings.push_back(function.name());
   } else if (in.f_size() > 0) {
     attr.kind = TfAttr::Kind::kFloats;
     attr.floats.assign(in.f().begin(), in.f().end());
@@ -284,7 +288,8 @@ bool BeginsAsNode(absl::string_view bytes) {
   return TakeField(&bytes, &name) && name.number == 1 && name.wire_type == 2 &&
          TakeField(&bytes, &op) && op.number == 2 && op.wire_type == 2 &&
          !name.payload.empty() && !op.payload.empty() &&
-         absl::ascii_isalpha(static_cast<unsigned char>(op.payload[0]));
+         (op.payload[0] == '_' ||
+          absl::ascii_isalpha(static_cast<unsigned char>(op.payload[0])));
 }
 
 }  // namespace

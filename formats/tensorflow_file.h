@@ -27,7 +27,7 @@ struct TfAttr {
     kString,  ///< in `text`, also of functions, by their name
     kShape,
     kTensor,
-    kStrings,  ///< lists and tensors of texts
+    kStrings,  ///< lists and tensors of texts, lists of functions' names
     kInts,     ///< also of bool and dtypes; an empty list of anything
     kFloats,
     kPlaceholder,  ///< in a function: the caller's attribute `text`

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -29,8 +30,8 @@ const std::map<std::string, TfImportEntry>& TfTable() {
   static const auto* table = [] {
     auto* all = new std::map<std::string, TfImportEntry>;
     for (const TfImportEntries& part :
-         {TfElementwiseImports(), TfNetworkImports(), TfPictureImports(),
-          TfShapeImports()})
+         {TfControlFlowImports(), TfElementwiseImports(), TfListImports(),
+          TfNetworkImports(), TfPictureImports(), TfShapeImports()})
       for (const TfImportEntry& entry : part)
         PD_INVARIANT(all->emplace(entry.op, entry).second);
     return all;
@@ -45,23 +46,77 @@ bool IsSource(const std::string& op) {
          op == "VariableV2" || op == "Variable" || op == "ReadVariableOp";
 }
 
-absl::Status CheckOperators(const std::vector<TfNode>& nodes) {
-  std::map<std::string, std::vector<std::string>> missing;
-  for (const TfNode& node : nodes)
-    if (!IsSource(node.op) && TfTable().count(node.op) == 0)
-      missing[node.op].push_back(node.name);
+using MissingNodes = std::map<std::string, std::vector<std::string>>;
+
+// The functions that a node runs as branches or rounds.
+std::vector<std::string> RunBy(const TfNode& node) {
+  std::vector<std::string> names;
+  if (!absl::EndsWith(node.op, "While") && !absl::EndsWith(node.op, "If") &&
+      !absl::EndsWith(node.op, "Case"))
+    return names;
+  for (const char* name :
+       {"body", "branches", "cond", "else_branch", "then_branch"}) {
+    const auto attr = node.attrs.find(name);
+    if (attr == node.attrs.end()) continue;
+    names.insert(names.end(), attr->second.strings.begin(),
+                 attr->second.strings.end());
+    if (attr->second.kind == TfAttr::Kind::kString)
+      names.push_back(attr->second.text);
+  }
+  return names;
+}
+
+// Also of the functions that nodes run, each of which is looked at once.
+absl::Status TakeMissing(const TfGraph& graph, const std::vector<TfNode>& nodes,
+                         MissingNodes* missing) {
+  std::set<std::string> seen;
+  std::vector<std::string> waiting;
+  const auto take = [&](const std::vector<TfNode>& body) {
+    for (const TfNode& node : body) {
+      if (!IsSource(node.op) && TfTable().count(node.op) == 0)
+        (*missing)[node.op].push_back(node.name);
+      for (const std::string& name : RunBy(node))
+        if (seen.insert(name).second) waiting.push_back(name);
+    }
+  };
+  take(nodes);
+  while (!waiting.empty()) {
+    const std::string name = waiting.back();
+    waiting.pop_back();
+    PD_ASSIGN_OR_RETURN(const TfFlatFunction function,
+                        FlattenTfFunction(graph, name, ""));
+    take(function.nodes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOperators(const TfGraph& graph,
+                            const std::vector<TfNode>& nodes) {
+  MissingNodes missing;
+  PD_RETURN_IF_ERROR(TakeMissing(graph, nodes, &missing));
   if (missing.empty()) return absl::OkStatus();
+  std::string why;
+  for (const auto& [op, names] : missing)
+    if (absl::StartsWith(op, "LookupTable") ||
+        absl::StartsWith(op, "HashTable"))
+      why =
+          "; tables of texts are looked up before the network, by the program "
+          "that feeds it";
   return Unimplemented(
-      "operators that are not supported (and their nodes): %s",
-      absl::StrJoin(missing, ", ", [](std::string* out, const auto& op) {
-        std::vector<std::string> names = op.second;
-        const size_t all = names.size();
-        names.resize(std::min(all, kMostNodesNamed));
-        absl::StrAppend(out, "'", op.first, "' (", absl::StrJoin(names, ", "));
-        if (all > names.size())
-          absl::StrAppend(out, " and ", all - names.size(), " more");
-        absl::StrAppend(out, ")");
-      }));
+      "operators that are not supported (and their nodes): %s%s",
+      absl::StrJoin(missing, ", ",
+                    [](std::string* out, const auto& op) {
+                      std::vector<std::string> names = op.second;
+                      const size_t all = names.size();
+                      names.resize(std::min(all, kMostNodesNamed));
+                      absl::StrAppend(out, "'", op.first, "' (",
+                                      absl::StrJoin(names, ", "));
+                      if (all > names.size())
+                        absl::StrAppend(out, " and ", all - names.size(),
+                                        " more");
+                      absl::StrAppend(out, ")");
+                    }),
+      why);
 }
 
 // An input or output and the value that it is.
@@ -155,16 +210,38 @@ absl::Status GiveOutput(const GraphEnd& end, const std::string& value,
   return absl::OkStatus();
 }
 
+// Values that nodes read, and those that graphs in them name.
+void TakeRead(const OnnxFileNode& node, std::set<std::string>* read) {
+  read->insert(node.inputs.begin(), node.inputs.end());
+  for (const auto& [name, attr] : node.attrs)
+    for (const OnnxFileGraph& graph : attr.graph) {
+      for (const OnnxFileValue& output : graph.outputs)
+        read->insert(output.name);
+      for (const OnnxFileNode& inner : graph.nodes) TakeRead(inner, read);
+    }
+}
+
+// A node that changes a tensor array which others read.
+bool Writes(const OnnxFileNode& node) {
+  if (node.op_type == "ListWrite" && node.domain == "tensorflow") return true;
+  for (const auto& [name, attr] : node.attrs)
+    for (const OnnxFileGraph& graph : attr.graph)
+      if (std::any_of(graph.nodes.begin(), graph.nodes.end(), Writes))
+        return true;
+  return false;
+}
+
 // Nodes and constants that importers have made others of.
 void DropUnread(OnnxFileGraph* graph) {
   std::set<std::string> read;
   for (const OnnxFileValue& output : graph->outputs) read.insert(output.name);
   std::vector<OnnxFileNode> kept;
   for (auto node = graph->nodes.rbegin(); node != graph->nodes.rend(); ++node) {
-    if (std::none_of(node->outputs.begin(), node->outputs.end(),
+    if (!Writes(*node) &&
+        std::none_of(node->outputs.begin(), node->outputs.end(),
                      [&](const auto& name) { return read.count(name) > 0; }))
       continue;
-    read.insert(node->inputs.begin(), node->inputs.end());
+    TakeRead(*node, &read);
     kept.push_back(std::move(*node));
   }
   graph->nodes.assign(std::make_move_iterator(kept.rbegin()),
@@ -188,8 +265,10 @@ absl::StatusOr<OnnxFile> NetworkOf(const TfGraph& graph,
       for (const GraphEnd& end : *ends) taken.insert(end.name);
   PD_ASSIGN_OR_RETURN(const TfFlatGraph flat,
                       FlattenTf(graph, wanted, std::move(taken)));
-  PD_RETURN_IF_ERROR(CheckOperators(flat.nodes));
+  PD_RETURN_IF_ERROR(CheckOperators(graph, flat.nodes));
   TfBuild build;
+  build.shared = std::make_shared<TfShared>();
+  build.shared->graph = &graph;
   for (const auto& [node, array] : variables)
     if (const auto ours = flat.names.find(node); ours != flat.names.end())
       build.variables[ours->second] = array;
@@ -205,10 +284,7 @@ absl::StatusOr<OnnxFile> NetworkOf(const TfGraph& graph,
     build.read.insert(node.inputs.begin(), node.inputs.end());
   }
   for (const auto& [value, ours] : flat.values) build.read.insert(ours);
-  for (const TfNode& node : flat.nodes)
-    PD_RETURN_IF_ERROR(
-        Annotate(ImportTfNode(node, &build),
-                 absl::StrCat("node '", node.name, "' (", node.op, ")")));
+  PD_RETURN_IF_ERROR(ImportTfNodes(flat.nodes, &build));
   for (const GraphEnd& end : outputs)
     PD_RETURN_IF_ERROR(GiveOutput(end, flat.values.at(end.value), &build));
   DropUnread(&build.graph);
@@ -238,6 +314,14 @@ int64_t IntAttr(const TfNode& node, const char* name) {
 }
 
 }  // namespace
+
+absl::Status ImportTfNodes(const std::vector<TfNode>& nodes, TfBuild* build) {
+  for (const TfNode& node : nodes)
+    PD_RETURN_IF_ERROR(
+        Annotate(ImportTfNode(node, build),
+                 absl::StrCat("node '", node.name, "' (", node.op, ")")));
+  return absl::OkStatus();
+}
 
 absl::StatusOr<OnnxFile> TensorflowAsOnnx(const TfGraph& graph) {
   std::set<std::string> read;

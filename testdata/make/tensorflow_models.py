@@ -7,7 +7,7 @@
 Needs TensorFlow (made with 2.21.0). For each NAME: the SavedModel NAME/, the same network frozen as NAME.pb, and NAME.npz with
 the arrays of the inputs and, as "out.NAME", what TensorFlow answers. Of `nchw`, which a CPU of TensorFlow does not run, the
 answers are those of the same network in NHWC. `v1` is saved as TensorFlow 1 did, `two` has two signatures and no
-NAME.pb, `resnet` is frozen alone.
+NAME.pb, nor has `loops`, whose branches would be switches in it; `resnet` is frozen alone.
 """
 import os
 import shutil
@@ -313,6 +313,52 @@ class Heads(tf.Module):
                 "third": tf.matmul(a, b, transpose_a=True)}
 
 
+def recurrent():
+    """Layers of Keras as loops, with steps that do not count."""
+    layers = tf.keras.layers
+    ids = layers.Input((None,), dtype="int32", name="ids")
+    x = layers.Embedding(20, 6, mask_zero=True)(ids)
+    x = layers.Bidirectional(layers.LSTM(5, return_sequences=True))(x)
+    x = layers.GRU(4, return_sequences=True)(x)
+    x = layers.Concatenate()([layers.SimpleRNN(3)(x), layers.LSTM(4, go_backwards=True)(x)])
+    return shaken(tf.keras.Model(ids, layers.Dense(2)(x))), {
+        "ids": np.array([[3, 4, 0, 5, 19, 0, 0], [1, 2, 3, 4, 5, 6, 7], [9, 0, 0, 0, 0, 0, 8]], np.int32)}
+
+
+class Loops(tf.Module):
+    specs = [spec("x", tf.float32, None, 4), spec("n", tf.int32), spec("which", tf.int32)]
+    feeds = {"x": numbers(3, 4), "n": np.array(3, np.int32), "which": np.array(2, np.int32)}
+
+    def __init__(self):
+        super().__init__()
+        self.w = weight(4, 4)
+
+    def __call__(self, x, n, which):
+        w = self.w
+        once, i = x, tf.constant(0)
+        while i < n:  # a branch and a loop in a loop
+            if tf.reduce_sum(once) > 0.5:
+                once = tf.tanh(tf.matmul(once, w))
+            else:
+                once = once + 0.75
+            j = tf.constant(0)
+            while j < i:
+                once = once * 1.25
+                j += 2
+            i += 1
+        grown = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[None, 4])
+        y = x
+        for k in tf.range(n + 1):
+            y = tf.nn.relu(tf.matmul(y, w) + tf.cast(k, tf.float32))
+            grown = grown.write(k, y)
+        rows = tf.TensorArray(tf.float32, size=4).unstack(tf.transpose(x))
+        most = tf.while_loop(lambda k, m: tf.logical_and(k < 4, tf.reduce_max(m) < 100.0),
+                             lambda k, m: (k + 1, tf.maximum(m, rows.read(k)) + 1.0), [0, x[:, 0]])
+        chosen = tf.switch_case(which, [lambda: x + 1.0, lambda: x * 2.0, lambda: tf.matmul(x, w), lambda: -x])
+        a, b = tf.cond(n > 2, lambda: (x[:1], tf.constant(1)), lambda: (x, n))
+        return {"a": a, "b": b, "chosen": chosen, "grown": grown.stack(), "most": most[1], "once": once, "rounds": most[0]}
+
+
 def as_v1(folder, feeds):
     """A session's graph with reference and resource variables."""
     graph = tf.Graph()
@@ -337,7 +383,7 @@ def tidy(folder):
 
 
 def frozen(function, folder):
-    graph = convert_variables_to_constants_v2(function).graph.as_graph_def()
+    graph = convert_variables_to_constants_v2(function, lower_control_flow=False).graph.as_graph_def()
     with open(folder + ".pb", "wb") as out:
         out.write(graph.SerializeToString())
 
@@ -353,10 +399,11 @@ def save(out, name, module):
             file.write(graph)
     elif isinstance(module, tuple):
         model, feeds = module
-        if name == "mobile":
+        if name in ("mobile", "recurrent"):
             model.export(folder, verbose=False)
-        call = tf.function(lambda image: {"output_0": model(image, training=False)})
-        function = call.get_concrete_function(tf.TensorSpec([None] + list(next(iter(feeds.values())).shape[1:]), tf.float32, "image"))
+        (feed, array), = feeds.items()
+        call = tf.function(lambda **x: {"output_0": model(x[feed], training=False)})
+        function = call.get_concrete_function(**{feed: tf.TensorSpec([None] + list(array.shape[1:]), array.dtype, feed)})
         frozen(function, folder)
         answers = function(**{k: tf.constant(v) for k, v in feeds.items()})
     else:
@@ -367,7 +414,7 @@ def save(out, name, module):
         if name == "two":
             signatures = {"encode": function, "decode": function}
         tf.saved_model.save(module, folder, signatures=signatures)
-        if name != "two":
+        if name not in ("loops", "two"):
             frozen(function, folder)
         run = getattr(module, "answers", module)
         answers = run(**{k: tf.constant(v) for k, v in feeds.items()})
@@ -381,8 +428,8 @@ def main():
     out = sys.argv[1]
     os.makedirs(out, exist_ok=True)
     makers = {
-        "arithmetic": Arithmetic, "convnet": Convnet, "encoder": Encoder, "heads": Heads, "inception": Inception, "mobile": mobile,
-        "nchw": Nchw, "resnet": resnet, "shapes": Shapes, "text": Text, "two": Heads, "unet": Unet, "v1": lambda: None}
+        "arithmetic": Arithmetic, "convnet": Convnet, "encoder": Encoder, "heads": Heads, "inception": Inception, "loops": Loops,
+        "mobile": mobile, "nchw": Nchw, "recurrent": recurrent, "resnet": resnet, "shapes": Shapes, "text": Text, "two": Heads, "unet": Unet, "v1": lambda: None}
     for name, make in makers.items():
         if len(sys.argv) < 3 or name in sys.argv[2:]:
             save(out, name, make())

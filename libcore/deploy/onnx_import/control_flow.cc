@@ -30,6 +30,17 @@ Names Captured(const BlockDesc& block) {
   return names;
 }
 
+// Variables around `block` that its ops write, beside those of `known`.
+Names Written(const BlockDesc& block, Names known) {
+  std::set<std::string> seen(known.begin(), known.end());
+  for (const VarDesc& var : block.vars) seen.insert(var.name);
+  for (const OpDesc& op : block.ops)
+    for (const auto& slot : op.outputs)
+      for (const std::string& name : slot.second)
+        if (seen.insert(name).second) known.push_back(name);
+  return known;
+}
+
 OpDesc Assign(const std::string& from, const std::string& to) {
   OpDesc op;
   op.type = "assign";
@@ -84,7 +95,7 @@ Names Branch(OnnxNode* node, const std::string& condition,
   op.SetInput("Cond", {condition});
   Names inputs = Captured(importer.builder_of(block).block());
   op.SetInput("Input", std::move(inputs));
-  op.SetOutput("Out", outs);
+  op.SetOutput("Out", Written(importer.builder_of(block).block(), outs));
   op.SetOutput("Scope", {DeclareKind(node, VarKind::kStepScopes)});
   op.attrs["sub_block"] = BlockRef{block};
   op.attrs["is_scalar_condition"] = true;
@@ -245,7 +256,8 @@ Names RunLoop(OnnxNode* node, const Loop& loop,
   written.insert(written.end(), arrays.begin(), arrays.end());
   written.push_back(loop.count);
   written.push_back(loop.condition);
-  op.SetOutput("Out", std::move(written));
+  op.SetOutput("Out",
+               Written(importer.builder_of(block).block(), std::move(written)));
   op.SetOutput("StepScopes", {DeclareKind(node, VarKind::kStepScopes)});
   op.attrs["sub_block"] = BlockRef{block};
   op.attrs["is_test"] = true;

@@ -52,6 +52,7 @@ OnnxImportEntries SequenceImports();
 OnnxImportEntries ShapeImports();
 OnnxImportEntries SignalImports();
 OnnxImportEntries TensorflowImports();
+OnnxImportEntries TensorflowListImports();
 OnnxImportEntries TextImports();
 OnnxImportEntries TrainingImports();
 OnnxImportEntries VisionImports();

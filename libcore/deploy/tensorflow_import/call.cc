@@ -33,6 +33,14 @@ void MakePlain(TfValue* value, TfBuild* build) {
   value->plain = value->name;
 }
 
+const Array* TfBuild::Constant(const std::string& name) const {
+  for (const TfBuild* build = this; build != nullptr; build = build->outer) {
+    const auto array = build->graph.initializers.find(name);
+    if (array != build->graph.initializers.end()) return &array->second;
+  }
+  return nullptr;
+}
+
 TfValue* TfCall::Value(size_t i) {
   if (!ok()) return nullptr;
   if (i >= node_.inputs.size()) {
@@ -50,6 +58,10 @@ TfValue* TfCall::Value(size_t i) {
 std::string TfCall::In(size_t i) {
   TfValue* value = Value(i);
   if (value == nullptr) return "";
+  if (value->list != nullptr) {
+    Fail(Unimplemented("it reads a list of tensors, '%s'", node_.inputs[i]));
+    return "";
+  }
   MakePlain(value, build_);
   return value->plain;
 }
@@ -79,9 +91,7 @@ bool TfCall::IsFirst(size_t i) {
 
 const Array* TfCall::Known(size_t i) {
   const TfValue* value = Value(i);
-  if (value == nullptr) return nullptr;
-  const auto array = build_->graph.initializers.find(value->plain);
-  return array == build_->graph.initializers.end() ? nullptr : &array->second;
+  return value == nullptr ? nullptr : build_->Constant(value->plain);
 }
 
 std::optional<TfCall::Ints> TfCall::KnownInts(size_t i) {
@@ -152,6 +162,14 @@ TfCall::Ints TfCall::IntList(const char* name) {
   return attr->ints;
 }
 
+std::vector<std::string> TfCall::TextList(const char* name) {
+  const TfAttr* attr = Find(name);
+  if (attr == nullptr) return {};
+  if (attr->kind != AttrKind::kStrings)
+    Fail(InvalidArgument("attribute '%s' is no list of texts", name));
+  return attr->strings;
+}
+
 DType TfCall::Type(const char* name, DType otherwise) {
   if (Find(name) == nullptr) return otherwise;
   const int64_t number = Int(name, 0);
@@ -180,14 +198,16 @@ TfCall::Names TfCall::EmitMany(const char* op_type, const Names& inputs,
   node.inputs = inputs;
   node.attrs = std::move(attrs);
   for (size_t i = 0; i < outputs; ++i)
-    node.outputs.push_back(absl::StrCat(node.name, "@", build_->next++));
+    node.outputs.push_back(
+        absl::StrCat(node.name, "@", build_->shared->next++));
   build_->graph.nodes.push_back(node);
   return node.outputs;
 }
 
 std::string TfCall::Constant(const Array& array) {
   if (!ok()) return "";
-  const std::string name = absl::StrCat(node_.name, "@", build_->next++);
+  const std::string name =
+      absl::StrCat(node_.name, "@", build_->shared->next++);
   build_->graph.initializers[name] = array;
   return name;
 }
@@ -271,6 +291,13 @@ void TfCall::GiveFirst(const std::string& value, int64_t rank, size_t i) {
   given->first = Named(value, absl::StrCat(given->name, ".channels_first"));
   given->rank = rank;
   build_->values[given->name] = std::move(given);
+}
+
+void TfCall::GiveValue(TfValue value, size_t i) {
+  if (!ok()) return;
+  value.name = OutName(i);
+  auto given = std::make_shared<TfValue>(std::move(value));
+  build_->values[given->name] = given;
 }
 
 void TfCall::GiveSame(size_t input, size_t i) {

@@ -25,24 +25,50 @@
 
 namespace pd {
 
+/// A TensorList or TensorArray. One that is made of a tensor stays that tensor
+/// and is only read; another one is a tensor array of the program, which each
+/// write changes in place, so that only its newest value may be used.
+struct TfList {
+  bool written = false;
+  int64_t version = 0;
+};
+
 /// A value of TensorFlow's graph and the names that it has in ours.
 struct TfValue {
   std::string name;
   std::string plain;  ///< as TensorFlow has it; "" where nothing made it yet
   std::string first;  ///< with the channels first; "" where nothing made it
   int64_t rank = -1;  ///< -1: not known
+  std::shared_ptr<TfList> list;  ///< null for tensors
+  int64_t version = 0;           ///< of the list, that this value is
 };
 
-/// The graph in the making.
+/// For a graph and the functions that its nodes run.
+struct TfShared {
+  const TfGraph* graph = nullptr;
+  int64_t next = 0;    ///< number of the next value without a name
+  int64_t bodies = 0;  ///< that were imported
+  /// By function that a loop runs: whether output i is argument i as it is.
+  std::map<std::string, std::vector<bool>> handed_on;
+};
+
+/// The graph in the making, or the one in a node of it.
 struct TfBuild {
   OnnxFileGraph graph;
+  const TfBuild* outer = nullptr;
+  std::shared_ptr<TfShared> shared;
   /// By name, "NODE" or "NODE:1". Nodes that hand a value on share it.
   std::map<std::string, std::shared_ptr<TfValue>> values;
   std::map<std::string, const TfNode*> nodes;  ///< by name
   std::set<std::string> read;  ///< values that a node or the user reads
   NamedArrays variables;       ///< by the node that makes one
-  int64_t next = 0;            ///< number of the next value without a name
+
+  /// A constant of this graph or of one around it; null for other names.
+  const Array* Constant(const std::string& name) const;
 };
+
+/// Imports nodes, each of which stands after those that it reads.
+absl::Status ImportTfNodes(const std::vector<TfNode>& nodes, TfBuild* build);
 
 /// Appends the Transpose of a value that is there with the channels first, if
 /// TensorFlow's form of it is not.
@@ -73,7 +99,7 @@ class TfCall {
 
   size_t InputCount() const { return node_.inputs.size(); }
   TfValue* Value(size_t i);  ///< null and an error where it is not given
-  std::string In(size_t i);  ///< as TensorFlow has it
+  std::string In(size_t i);  ///< as TensorFlow has it; no list
   int64_t Rank(size_t i);    ///< -1: not known
   /// With the channels first; for values of four or five axes.
   std::string InFirst(size_t i);
@@ -97,6 +123,7 @@ class TfCall {
   double Float(const char* name, double otherwise);
   std::string Text(const char* name, const char* otherwise);
   Ints IntList(const char* name);
+  std::vector<std::string> TextList(const char* name);
   DType Type(const char* name, DType otherwise = DType::kFloat32);
 
   // Nodes.
@@ -121,13 +148,14 @@ class TfCall {
   void Give(const std::string& value, int64_t rank = -1, size_t i = 0);
   /// The same of one with the channels first.
   void GiveFirst(const std::string& value, int64_t rank, size_t i = 0);
+  void GiveValue(TfValue value, size_t i = 0);
   /// Output `i` is an input as it is.
   void GiveSame(size_t input, size_t i = 0);
   bool Wants(size_t i) const;  ///< anything reads output `i`
+  std::string OutName(size_t i) const;
 
  private:
   const TfAttr* Find(const char* name) const;
-  std::string OutName(size_t i) const;
   std::string Named(const std::string& value, const std::string& name);
 
   const TfNode& node_;
@@ -148,7 +176,9 @@ struct TfImportEntry {
 using TfImportEntries = std::vector<TfImportEntry>;
 
 // The parts, by family.
+TfImportEntries TfControlFlowImports();
 TfImportEntries TfElementwiseImports();
+TfImportEntries TfListImports();
 TfImportEntries TfNetworkImports();
 TfImportEntries TfPictureImports();
 TfImportEntries TfShapeImports();

@@ -19,6 +19,8 @@ constexpr int kMaxCallDepth = 64;
 constexpr size_t kMaxCalls = size_t{1} << 14, kMaxNodes = size_t{1} << 20;
 // A value that is handed on more often than this is handed in a circle.
 constexpr int kMaxHandedOn = 1 << 12;
+// The op of nodes that stand for arguments of a function.
+constexpr char kArgument[] = "_Arg";
 
 // A body that runs: the graph's, or that of a function for one call of it.
 struct CallScope {
@@ -46,6 +48,10 @@ int64_t FirstOutput(const std::string& op, const std::string& name) {
           {"FusedBatchNormV2", {"y", "batch_mean", "batch_variance"}},
           {"FusedBatchNormV3", {"y", "batch_mean", "batch_variance"}},
           {"MaxPoolWithArgmax", {"output", "argmax"}},
+          {"Merge", {"output", "value_index"}},
+          {"Switch", {"output_false", "output_true"}},
+          {"TensorArrayV3", {"handle", "flow"}},
+          {"TensorListConcatV2", {"tensor", "lengths"}},
           {"TopKV2", {"values", "indices"}},
           {"Unique", {"y", "idx"}},
           {"UniqueV2", {"y", "idx"}}};
@@ -61,8 +67,16 @@ bool IsSame(const std::string& op) {
 
 class CallTree {
  public:
-  explicit CallTree(const TfGraph& graph) : graph_(graph) {
-    root_ = NewScope(graph.nodes, nullptr);
+  // `function`: the tree of a function whose arguments nothing gives; null:
+  // that of the graph.
+  CallTree(const TfGraph& graph, const TfFunction* function) : graph_(graph) {
+    root_ =
+        NewScope(function == nullptr ? graph.nodes : function->nodes, function);
+    if (function == nullptr) return;
+    for (const std::string& name : function->inputs) {
+      arguments_[name].name = name;
+      arguments_[name].op = kArgument;
+    }
   }
 
   CallScope* root() { return root_; }
@@ -117,6 +131,8 @@ class CallTree {
       if (scope->function != nullptr && parts.size() == 1) {
         const auto& inputs = scope->function->inputs;
         const auto at = std::find(inputs.begin(), inputs.end(), text);
+        if (at != inputs.end() && scope->caller == nullptr)
+          return NodePlace{scope, &arguments_.at(text), 0};
         if (at != inputs.end()) {
           const auto i = static_cast<size_t>(at - inputs.begin());
           if (i >= scope->call->inputs.size())
@@ -186,13 +202,17 @@ class CallTree {
   std::map<const TfFunction*, std::map<std::string, const TfNode*>> indices_;
   std::vector<std::unique_ptr<CallScope>> scopes_;
   CallScope* root_ = nullptr;
+  std::map<std::string, TfNode> arguments_;  // of the root
 };
 
 // Takes nodes after those that they read.
 class Flattener {
  public:
-  Flattener(const TfGraph& graph, std::set<std::string> taken)
-      : tree_(graph), taken_(std::move(taken)) {}
+  Flattener(const TfGraph& graph, const TfFunction* function,
+            std::set<std::string> taken, std::string prefix)
+      : tree_(graph, function),
+        taken_(std::move(taken)),
+        prefix_(std::move(prefix)) {}
 
   absl::Status Want(const std::string& value) {
     PD_ASSIGN_OR_RETURN(const NodePlace place,
@@ -236,8 +256,8 @@ class Flattener {
       const Key before = {made.scope, made.node};
       if (open_.count(before) > 0)
         return Unimplemented(
-            "node '%s' reads what is made of its own output: loops are not "
-            "supported",
+            "node '%s' reads what is made of its own output, in a loop that is "
+            "not TensorFlow's",
             open.place.node->name);
       if (names_.count(before) == 0) stack.push_back({made, {}});
     }
@@ -245,14 +265,19 @@ class Flattener {
   }
 
   absl::Status Add(const Open& open) {
+    if (open.place.node->op == kArgument) {
+      names_[{open.place.scope, open.place.node}] =
+          absl::StrCat(prefix_, open.place.node->name);
+      return absl::OkStatus();
+    }
     if (flat_.nodes.size() >= kMaxNodes)
       return Unimplemented("more than %d nodes", kMaxNodes);
     TfNode node;
     const TfNode& from = *open.place.node;
     node.op = from.op;
-    node.name = from.name;
+    node.name = absl::StrCat(prefix_, from.name);
     for (int i = 1; node.name.empty() || !taken_.insert(node.name).second; ++i)
-      node.name = absl::StrCat(from.name, "_", i);
+      node.name = absl::StrCat(prefix_, from.name, "_", i);
     for (const NodePlace& input : open.inputs)
       node.inputs.push_back(NameOf(input));
     for (const auto& [name, attr] : from.attrs) {
@@ -272,6 +297,7 @@ class Flattener {
 
   CallTree tree_;
   std::set<std::string> taken_;
+  std::string prefix_;
   TfFlatGraph flat_;
   std::map<Key, std::string> names_;  // of nodes that are taken
   std::set<Key> open_;                // those on the way
@@ -282,16 +308,38 @@ class Flattener {
 absl::StatusOr<TfFlatGraph> FlattenTf(const TfGraph& graph,
                                       const std::vector<std::string>& wanted,
                                       std::set<std::string> taken) {
-  Flattener flattener(graph, std::move(taken));
+  Flattener flattener(graph, nullptr, std::move(taken), "");
   for (const std::string& value : wanted)
     PD_RETURN_IF_ERROR(flattener.Want(value));
   return flattener.Take();
 }
 
+absl::StatusOr<TfFlatFunction> FlattenTfFunction(const TfGraph& graph,
+                                                 const std::string& name,
+                                                 const std::string& prefix) {
+  const auto function = graph.functions.find(name);
+  if (function == graph.functions.end())
+    return DataLoss("function '%s' is called, which the file has not", name);
+  TfFlatFunction result;
+  std::set<std::string> taken;
+  for (const std::string& input : function->second.inputs) {
+    result.arguments.push_back(absl::StrCat(prefix, input));
+    taken.insert(result.arguments.back());
+  }
+  Flattener flattener(graph, &function->second, std::move(taken), prefix);
+  for (const std::string& value : function->second.outputs)
+    PD_RETURN_IF_ERROR(flattener.Want(value));
+  TfFlatGraph flat = flattener.Take();
+  for (const std::string& value : function->second.outputs)
+    result.outputs.push_back(flat.values.at(value));
+  result.nodes = std::move(flat.nodes);
+  return result;
+}
+
 absl::StatusOr<std::map<std::string, std::string>> TfVariableKeys(
     const TfGraph& graph, const std::string& restore) {
   std::map<std::string, std::string> keys;
-  CallTree tree(graph);
+  CallTree tree(graph, nullptr);
   std::vector<CallScope*> scopes = {tree.root()};
   const auto reader = tree.root()->nodes->find(restore);
   if (reader != tree.root()->nodes->end()) {

@@ -31,6 +31,18 @@ absl::StatusOr<TfFlatGraph> FlattenTf(const TfGraph& graph,
                                       const std::vector<std::string>& wanted,
                                       std::set<std::string> taken);
 
+/// The body of a function, for operators that run it.
+struct TfFlatFunction {
+  std::vector<std::string> arguments;  ///< values that nothing gives yet
+  std::vector<TfNode> nodes;           ///< as those of TfFlatGraph
+  std::vector<std::string> outputs;    ///< values of arguments or nodes
+};
+
+/// All names begin with `prefix`.
+absl::StatusOr<TfFlatFunction> FlattenTfFunction(const TfGraph& graph,
+                                                 const std::string& name,
+                                                 const std::string& prefix);
+
 /// By node that makes a variable: its key among the saved ones, as the graph's
 /// node `restore` reads them.
 absl::StatusOr<std::map<std::string, std::string>> TfVariableKeys(
