@@ -92,6 +92,14 @@ absl::StatusOr<std::unique_ptr<Policy>> PolicyOf(const LoadedJob& job,
   return Policy::Attach(job, set, program, session, loader);
 }
 
+// Whether something looks at what the network gives beside losses and metrics,
+// such as texts that it writes.
+bool NeedsOutputs(const EvalOptions& options, const EvaluationSpec& spec) {
+  const bool judged = !spec.loss.empty() || !spec.metrics.empty();
+  return !judged || !options.out.empty() || !options.expect.empty() ||
+         !options.report.empty() || GetFlag<bool>("FLAGS_check_nan_inf");
+}
+
 // Outputs by their place, so that a run and its exported model compare.
 NamedArrays OutputsByPlace(const TrainProgram& built, const LoadedModel& model,
                            EvaluationResult* result) {
@@ -152,6 +160,7 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   }
   PD_ASSIGN_OR_RETURN(const auto policy,
                       PolicyOf(job, model, *built, &session, loader.get()));
+  if (!NeedsOutputs(options, spec)) spec.outputs.clear();
   auto evaluator = Evaluator::Create(&session, loader.get(), std::move(spec));
   if (!evaluator.ok()) return MarkJobErrors(job, evaluator.status());
   Progress progress(Progress::Standard());

@@ -158,6 +158,35 @@ TEST(Generate, ShortBeginningsAreGoneOnWith) {
   EXPECT_EQ(written->ids[15], 8);
 }
 
+// The decoder has 40 positions, and what is written at last is not read.
+TEST(Generate, EndsWherePositionsEnd) {
+  for (const char* strategy :
+       {"", "use_cache: false", "decode_strategy: beam_search num_beams: 3",
+        "sequence_length: \"n\""}) {
+    const auto to_the_end = Write(absl::StrCat("max_length: 38 ", strategy));
+    ASSERT_TRUE(to_the_end.ok()) << to_the_end.status();
+    EXPECT_EQ(to_the_end->shape, (Shape{4, 41}));
+    const auto longer = absl::StrCat("max_length: 60 ", strategy);
+    const auto beyond = Write(longer);
+    ASSERT_FALSE(beyond.ok()) << strategy;
+    EXPECT_NE(beyond.status().message().find("'Ids' holds 40"),
+              std::string::npos)
+        << beyond.status();
+    const auto ended = Write(longer + " max_positions: 40");
+    ASSERT_TRUE(ended.ok()) << strategy << ": " << ended.status();
+    EXPECT_EQ(ended->shape, (Shape{4, 41})) << strategy;
+    EXPECT_EQ(ended->ids, to_the_end->ids) << strategy;
+    ASSERT_EQ(ended->scores.size(), 4u);
+    for (size_t i = 0; i < 4; ++i)
+      EXPECT_NEAR(ended->scores[i], to_the_end->scores[i], 1e-4) << strategy;
+    // Room that is left is used.
+    const auto early =
+        Write(absl::StrCat("max_length: 8 max_positions: 40 ", strategy));
+    ASSERT_TRUE(early.ok()) << early.status();
+    EXPECT_EQ(early->shape, (Shape{4, 11})) << strategy;
+  }
+}
+
 TEST(Generate, OneBeamAndOneWordAreGreedy) {
   const auto greedy = Write("max_length: 12");
   ASSERT_TRUE(greedy.ok()) << greedy.status();

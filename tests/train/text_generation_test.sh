@@ -41,3 +41,12 @@ search=(-o 'model.layer[text].generate.decode_strategy=beam_search')
 
 pd-eval -q --predict -m run "${short[@]}" --out ids.npz prompts.txt
 pd-convert --inspect ids.npz | grep -q 'int64' || fail "ids.npz holds no int64"
+
+# An evaluation writes no texts, whose rows would run past the table of
+# positions; where they are asked for, they end with it.
+pd-eval -q -m run -c "$job" -o data.eval.subset.range=4264:4267 >evaluation.txt ||
+  fail "no evaluation"
+grep -q bits_per_character evaluation.txt || fail "$(cat evaluation.txt)"
+pd-eval -q -m run -c "$job" -o data.eval.subset.range=4264:4267 --out texts.npz >evaluation.txt ||
+  fail "no texts of whole rows"
+pd-convert --inspect texts.npz | grep -q '\[3, 257\]' || fail "$(pd-convert --inspect texts.npz)"

@@ -171,6 +171,13 @@ class Generator {
     concat.SetInput("X", {prompt, open});
     concat.attrs["axis"] = int32_t{1};
     PD_ASSIGN_OR_RETURN(start_.ids, c_->Append(std::move(concat), {"Out"}));
+    // The decoder does not read the last id.
+    if (p_.has_max_positions())
+      start_.ids = Slice(
+          start_.ids, 0,
+          ops_.Binary("elementwise_min",
+                      ops_.Cast(ops_.Extent(start_.ids, 1), DType::kInt64),
+                      ops_.Full({1}, DType::kInt64, p_.max_positions() + 1.0)));
     places_ = ops_.Scale(
         ops_.Unary("cumsum",
                    ops_.Unary("fill_any_like", start_.ids,
