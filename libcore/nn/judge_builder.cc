@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -45,15 +44,8 @@ absl::Status JudgeBuilder::DeclareLabel(const std::string& name,
 
 absl::StatusOr<std::string> JudgeBuilder::FindField(const std::string& name,
                                                     const AnswerSpec& spec) {
-  if (const LayerInput* own = names_.Own(name); own != nullptr)
+  if (const LayerInput* own = names_.OwnOrInside(name); own != nullptr)
     return own->variable;
-  // A field of the data goes before a layer of a block that is called alike,
-  // unless the name has a dot or a colon, as results of such layers have.
-  const LayerInput* inner =
-      absl::StrContains(name, '.') || absl::StrContains(name, ':')
-          ? names_.Inner(name)
-          : nullptr;
-  if (inner != nullptr) return inner->variable;
   PD_RETURN_IF_ERROR(DeclareLabel(name, spec));
   if (parts_.main->FindVar(name)->need_check_feed) return name;
   return InvalidArgument("'%s' is a parameter, not a field or layer", name);
@@ -91,7 +83,7 @@ absl::Status JudgeBuilder::BuildLosses() {
 
 absl::StatusOr<std::string> JudgeBuilder::LabelOf(
     const job::Metric& metric) const {
-  const LayerInput* own = names_.Own(metric.label());
+  const LayerInput* own = names_.OwnOrInside(metric.label());
   // An input of the network is fed from the field of its name.
   if (own == nullptr || own->variable == metric.label()) return std::string();
   auto found = names_.FindTensor(metric.label(), "the metric");
@@ -103,7 +95,7 @@ absl::Status JudgeBuilder::BuildMetric(const job::Metric& metric) {
   MetricInputs inputs;
   PD_ASSIGN_OR_RETURN(inputs.input, Judged(metric, "metric"));
   PD_ASSIGN_OR_RETURN(inputs.label, LabelOf(metric));
-  const LayerInput* lengths = names_.Own(metric.input_length());
+  const LayerInput* lengths = names_.OwnOrInside(metric.input_length());
   if (metric.has_input_length() && lengths != nullptr)
     inputs.input_length = lengths->variable;
   // Rows of several images say themselves how many each has.

@@ -15,7 +15,10 @@ const LayerInput* LayerNames::Own(const std::string& name) const {
   return it == own_.end() ? nullptr : &it->second;
 }
 
-const LayerInput* LayerNames::Inner(const std::string& name) const {
+const LayerInput* LayerNames::OwnOrInside(const std::string& name) const {
+  if (const LayerInput* own = Own(name); own != nullptr) return own;
+  // A layer of a block without a name must not hide a field.
+  if (name.find_first_of(".:") == std::string::npos) return nullptr;
   const auto it = inner_.find(name);
   return it == inner_.end() || it->second.variable.empty() ? nullptr
                                                            : &it->second;

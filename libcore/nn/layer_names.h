@@ -21,9 +21,9 @@ class LayerNames {
   }
   /// The input that Set gave this name; null where it gave none.
   const LayerInput* Own(const std::string& name) const;
-  /// The layer of a block's use that this name means, "rcnn.rpn", or a further
-  /// result of one, "rcnn.rpn:offsets"; null where it means none or several.
-  const LayerInput* Inner(const std::string& name) const;
+  /// The same, or what "USE.LAYER" or "USE.LAYER:RESULT" names; null too where
+  /// two layers are called so.
+  const LayerInput* OwnOrInside(const std::string& name) const;
   /// Names that go behind all of Set's: what LayerResults::inner holds. One
   /// that comes twice means neither.
   void AddInner(const std::map<std::string, LayerInput>& inner);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,39 @@ std::string Labels(const std::string& shape, const std::string& loss) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", var.name, " ",
                     Name(var.dtype), ToString(var.shape));
   return text;
+}
+
+// A loss takes both sides from inside of a block: halves of (1, 2, 4, 8), of
+// which the mean square is ((1 - 4)^2 + (2 - 8)^2) / 2. A layer that is called
+// as a field of the data set, in a block without a name, does not hide it.
+TEST(Losses, ReadResultsInsideOfBlocks) {
+  const auto build = [](const std::string& net, const std::string& label) {
+    const auto job = ParseJob(
+        absl::StrCat("model { input { name: \"x\" shape: [-1, 4] } block { "
+                     "name: \"b\" input: \"x\" layer { name: \"label\" "
+                     "chunk { chunks: 2 axis: 1 } } } layer { ",
+                     net, " block { use: \"b\" } } }\nloss { ", label,
+                     " mse_loss {} }\n"),
+        "job.pbtxt");
+    EXPECT_TRUE(job.ok()) << job.status();
+    return BuildModel(*job, ReferenceRegistry());
+  };
+  auto built =
+      build("name: \"net\"", "input: \"net.label\" label: \"net.label:1\"");
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_TRUE(built->labels.empty());
+  NamedArrays feeds;
+  feeds["x"] = MakeArray(Shape{1, 4}, std::vector<float>{1, 2, 4, 8});
+  Session session(&ReferenceRegistry(), 0);
+  const auto results = session.Run(built->main, feeds, {built->loss});
+  ASSERT_TRUE(results.ok()) << results.status();
+  float loss = 0;
+  std::memcpy(&loss, results->at(built->loss).bytes.get(), sizeof(loss));
+  EXPECT_EQ(loss, 22.5f);
+  built = build("", "label: \"label\"");
+  ASSERT_TRUE(built.ok()) << built.status();
+  ASSERT_EQ(built->labels.size(), 1u);
+  EXPECT_EQ(built->labels[0].name, "label");
 }
 
 TEST(Losses, DeclareFieldsOfTheDataSet) {
