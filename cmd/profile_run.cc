@@ -210,7 +210,9 @@ absl::StatusOr<ProfileRunEnd> RunJob(const ProfileOptions& options,
       const LoadedJob job,
       ReadJobFor(options.config, options.overrides, options.common.seed));
   const absl::Status needs =
-      job.Require({"loss", "optimizer", "data.train"}, "pd-profile");
+      job.Require({"loss", job.proto().phase_size() > 0 ? "phase" : "optimizer",
+                   "data.train"},
+                  "pd-profile");
   if (!needs.ok()) return UsageError(needs);
   auto end = ProfileTraining(registry, job, run, profiler);
   if (!end.ok()) return MarkJobErrors(job, end.status());

@@ -10,7 +10,9 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/train/copy_runner.h"
 #include "libcore/train/open_data.h"
+#include "libcore/train/phase_runner.h"
 #include "libcore/train/plan_cache.h"
 #include "libcore/train/run_vocabularies.h"
 #include "libcore/train/train_program.h"
@@ -97,33 +99,52 @@ class TrainingLoop {
 
   absl::Status Prepare() {
     PD_ASSIGN_OR_RETURN(program_, BuildTrainProgram(session_.registry(), job_));
-    if (!program_.copies.empty())
-      return job_.At(InvalidArgument("pd-profile does not take jobs with a "
-                                     "'copy'"),
-                     job_.proto().copy(0));
     PD_ASSIGN_OR_RETURN(
         loader_, OpenLoader(job_, job_.proto().data().train(),
                             job_.proto().train().seed(), &vocabularies_));
     PD_RETURN_IF_ERROR(SetFirstValues(program_, &session_));
     rate_ = RateTensor(program_.learning_rate, &session_.scope());
+    PD_RETURN_IF_ERROR(copies_.Compile(program_.copies, &session_));
+    const auto forget = [this](int64_t, const Plan& plan) {
+      profiler_->Forget(plan);
+    };
+    if (!program_.phases.empty()) {
+      PD_ASSIGN_OR_RETURN(phases_, PhaseRunner::Create(&session_, &program_,
+                                                       loader_.get(), forget));
+      phases_->set_hooks(
+          [this](const Plan& plan) { return profiler_->HookFor(plan); });
+      return absl::OkStatus();
+    }
     PD_ASSIGN_OR_RETURN(
-        plans_, PlanCache::Create(&session_, &program_.main, program_.feeds,
-                                  {program_.loss}, loader_->fields(), "train",
-                                  [this](int64_t, const Plan& plan) {
-                                    profiler_->Forget(plan);
-                                  }));
+        plans_,
+        PlanCache::Create(&session_, &program_.main, program_.feeds,
+                          {program_.loss}, loader_->fields(), "train", forget));
     return absl::OkStatus();
   }
 
+  // The phases of a step are one step of the profile.
   absl::Status Step(const Batch& batch, int64_t step, int64_t epoch) {
+    int64_t records = batch.size;
+    if (phases_.has_value()) {
+      PD_ASSIGN_OR_RETURN(
+          const PhasesDone done,
+          phases_->Run(batch, job_.proto().train().seed(), step, epoch));
+      records = done.records;
+    } else {
+      PD_RETURN_IF_ERROR(RunWhole(batch, step, epoch));
+    }
+    PD_RETURN_IF_ERROR(copies_.Run(step + 1));
+    return profiler_->Step(records);
+  }
+
+  absl::Status RunWhole(const Batch& batch, int64_t step, int64_t epoch) {
     PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(batch.fields));
     if (rate_ != nullptr)
       *rate_->data<float>() = static_cast<float>(program_.rate(step, epoch));
     RunContext context;
     context.seed = job_.proto().train().seed();
     context.step = static_cast<uint64_t>(step);
-    PD_RETURN_IF_ERROR(plan->Run(context, profiler_->HookFor(*plan)));
-    return profiler_->Step(batch.size);
+    return plan->Run(context, profiler_->HookFor(*plan));
   }
 
   const LoadedJob& job_;
@@ -134,6 +155,8 @@ class TrainingLoop {
   RunVocabularies vocabularies_;
   std::unique_ptr<Loader> loader_;
   std::optional<PlanCache> plans_;
+  std::optional<PhaseRunner> phases_;  // in place of plans_
+  CopyRunner copies_;
   Tensor* rate_ = nullptr;
 };
 

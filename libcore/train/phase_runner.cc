@@ -74,7 +74,9 @@ absl::StatusOr<PhasesDone> PhaseRunner::Run(const Batch& batch, uint64_t seed,
         done.records += at->size;
       }
       PD_ASSIGN_OR_RETURN(Plan * plan, part.plans.Feed(at->fields));
-      PD_RETURN_IF_ERROR(Annotate(plan->Run(context), CalledPhase(phase)));
+      StepHook* const hook = hooks_ != nullptr ? hooks_(*plan) : nullptr;
+      PD_RETURN_IF_ERROR(
+          Annotate(plan->Run(context, hook), CalledPhase(phase)));
       sum += static_cast<double>(*plan->fetch(0).data<float>());
       if (!phase.loss_scaling.empty())
         part.scale.AfterStep(step + 1, *plan->fetch(1).data<float>());

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -41,6 +42,10 @@ class PhaseRunner {
       Session* session, const TrainProgram* program, Loader* loader,
       const std::function<void(int64_t records, const Plan& plan)>& on_plan);
 
+  /// Gives the hook for the steps of a plan, in each run; null: none.
+  using HookOf = std::function<StepHook*(const Plan& plan)>;
+  void set_hooks(HookOf hooks) { hooks_ = std::move(hooks); }
+
   /// Compiles the plans of batches of these fields.
   absl::Status Compile(const std::vector<BatchField>& fields);
 
@@ -68,6 +73,7 @@ class PhaseRunner {
   int64_t runs_per_step_ = 0;
   std::vector<Part> parts_;
   std::vector<PhaseReport> reports_;
+  HookOf hooks_;
 };
 
 }  // namespace pd

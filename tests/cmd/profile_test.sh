@@ -44,6 +44,35 @@ grep -q 'const data = {' a.html || fail "a.html has no data"
 if grep -qE '(src|href)="?http' a.html; then fail "a.html needs the network"; fi
 cp out.txt before.txt
 
+# Phases: a step is all of them, and what follows it; the operators of a phase
+# that runs twice in a step come twice.
+cat >phases.pbtxt <<END
+model {
+  input { name: "image" shape: [-1, 1, 28, 28] }
+  layer { name: "flat" flatten {} }
+  layer { name: "one" linear { out_features: 10 } }
+  layer { name: "shadow" input: "flat" linear { out_features: 10 } }
+}
+loss { name: "learn" input: "one" cross_entropy {} }
+loss { name: "stay" input: "shadow" cross_entropy {} }
+phase { name: "first" loss: "learn" parameters: "one.*" steps: 2 optimizer { sgd {} } }
+phase { name: "second" loss: "stay" parameters: "shadow.*" optimizer { adam {} } }
+data {
+  train {
+    mnist {
+      image_path: "$(realpath "$testdata")/mnist/t10k-images-idx3-ubyte.gz"
+      label_path: "$(realpath "$testdata")/mnist/t10k-labels-idx1-ubyte.gz"
+    }
+    transform { to_tensor {} }
+    batch_size: 8
+  }
+}
+train { epochs: 1 }
+END
+expect 0 'fused_gemm_epilogue' pd-profile -q -c phases.pbtxt --roofline 0 --scheduler 1,4 --format json
+jq -e '.windows[0] | .steps == 3 and ([.operators[] | select(.name == "fused_gemm_epilogue").calls] == [9])' out.txt >/dev/null ||
+  fail "phases: $(jq -c '.windows[0] | .steps, .operators' out.txt | head -c 600)"
+
 # The same tables from the file, in every form.
 expect 0 'Operator Summary' pd-profile -q --load a.json --explain
 cmp -s before.txt out.txt || fail "--load a.json prints other tables"
