@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
@@ -331,6 +332,12 @@ absl::Status SetInitialParameters(const TrainProgram& program,
           TakeWordVectors(program.test, source, vocabularies, session)
               .status());
       embeddings.insert(source.words->parameter);
+      continue;
+    }
+    // Moments and counters of a saved program's updates.
+    if (absl::EndsWith(source.model, ".pdopt")) {
+      PD_RETURN_IF_ERROR(
+          TakeParameters(program.main, source, session).status());
       continue;
     }
     ++models;

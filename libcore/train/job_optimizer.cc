@@ -372,17 +372,23 @@ absl::StatusOr<OptimizerSpec> OptimizerOf(const LoadedJob& job,
 }
 
 absl::StatusOr<std::function<double(int64_t, int64_t)>> RateOf(
-    const LoadedJob& job, const job::Optimizer& optimizer) {
-  const double base = SpecOf(optimizer).learning_rate;
-  PD_ASSIGN_OR_RETURN(LrSchedule made, ScheduleOf(job, optimizer.lr(), base));
+    const LoadedJob& job, const google::protobuf::Message& owner,
+    const job::LRScheduler& lr, double base) {
+  PD_ASSIGN_OR_RETURN(LrSchedule made, ScheduleOf(job, lr, base));
   auto schedule = std::make_shared<const LrSchedule>(std::move(made));
   const absl::Status valid = schedule->Check();
-  if (!valid.ok()) return job.At(valid, optimizer, "lr");
-  const bool by_epoch = optimizer.lr().by() == job::LRScheduler::epoch;
+  if (!valid.ok()) return job.At(valid, owner, "lr");
+  const bool by_epoch = lr.by() == job::LRScheduler::epoch;
   return std::function<double(int64_t, int64_t)>(
       [schedule, by_epoch](int64_t step, int64_t epoch) {
         return schedule->At(by_epoch ? epoch : step);
       });
+}
+
+absl::StatusOr<std::function<double(int64_t, int64_t)>> RateOf(
+    const LoadedJob& job, const job::Optimizer& optimizer) {
+  return RateOf(job, optimizer, optimizer.lr(),
+                SpecOf(optimizer).learning_rate);
 }
 
 absl::StatusOr<std::optional<PickleDict>> SchedulerStateOf(

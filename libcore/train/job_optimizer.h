@@ -16,8 +16,9 @@
 
 namespace pd {
 namespace job {
-class Optimizer;  // libcore/nn/job_optimizer.pb.h
-}
+class LRScheduler;  // libcore/nn/job_optimizer.pb.h
+class Optimizer;
+}  // namespace job
 
 /// An `optimizer` of the job, its learning rate being that of the first step.
 absl::StatusOr<OptimizerSpec> OptimizerOf(const LoadedJob& job,
@@ -26,6 +27,11 @@ absl::StatusOr<OptimizerSpec> OptimizerOf(const LoadedJob& job,
 /// The learning rate by step and epoch (both from 0), from `optimizer.lr`.
 absl::StatusOr<std::function<double(int64_t step, int64_t epoch)>> RateOf(
     const LoadedJob& job, const job::Optimizer& optimizer);
+
+/// The same from `lr`, a field of `owner`, that begins with `base`.
+absl::StatusOr<std::function<double(int64_t step, int64_t epoch)>> RateOf(
+    const LoadedJob& job, const google::protobuf::Message& owner,
+    const job::LRScheduler& lr, double base);
 
 /// A parameter with its gradient and what the job says of it.
 ParamGrad ParamGradOf(const ParameterSettings& settings,

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -22,6 +23,7 @@
 #include "libcore/program/prune.h"
 #include "libcore/program/rename_variables.h"
 #include "libcore/program/verifier.h"
+#include "libcore/train/job_optimizer.h"
 
 namespace pd {
 namespace {
@@ -255,6 +257,108 @@ class Taker {
   BuiltModel built_;
 };
 
+// The variable that Python would set: `rate`, or the persistable one that it is
+// computed from, as that of a parameter with a rate of its own is. "" where
+// operators make it.
+std::string SourceOfRate(const ProgramDesc& program, std::string rate) {
+  const std::vector<OpDesc>& ops = program.global().ops;
+  for (size_t i = ops.size(); i-- > 0;) {
+    const OuterNames names = OuterNamesOf(program, ops[i]);
+    if (std::count(names.writes.begin(), names.writes.end(), rate) == 0)
+      continue;
+    if (ops[i].type != "scale" && ops[i].type != "cast") return "";
+    rate = ops[i].In("X");
+  }
+  const VarDesc* var = program.global().FindVar(rate);
+  return var != nullptr && var->persistable ? rate : "";
+}
+
+// The value that the startup program gives `rate`.
+absl::StatusOr<double> FirstRate(const LoadedJob& job,
+                                 const ProgramDesc& startup,
+                                 const std::string& rate) {
+  const job::SavedProgram& part = job.proto().program();
+  if (part.has_learning_rate()) return part.learning_rate();
+  for (const OpDesc& op : startup.global().ops) {
+    if (op.type != "fill_constant" || op.Out("Out") != rate) continue;
+    double value = 0;
+    const auto text = op.AttrOr<std::string>("str_value", "");
+    if (text.empty()) return double{op.AttrOr<float>("value", 0)};
+    if (absl::SimpleAtod(text, &value)) return value;
+  }
+  return job.At(
+      InvalidArgument("no fill_constant of the startup program tells the first "
+                      "value of '%s'; say it with 'learning_rate'",
+                      rate),
+      part, "lr");
+}
+
+// The rate as the job's `lr` has it, in place of Python's scheduler.
+absl::Status DriveRate(const LoadedJob& job,
+                       const std::map<std::string, int>& rates,
+                       TrainProgram* program) {
+  const job::SavedProgram& part = job.proto().program();
+  const char* field = part.has_lr() ? "lr" : "learning_rate";
+  std::set<std::string> sources;
+  for (const auto& [rate, parameters] : rates) {
+    const std::string source = SourceOfRate(program->main, rate);
+    if (source.empty())
+      return job.At(InvalidArgument("the program's operators make its learning "
+                                    "rate '%s' in each step; leave '%s' out",
+                                    rate, field),
+                    part, field);
+    sources.insert(source);
+  }
+  if (sources.size() != 1)
+    return job.At(
+        InvalidArgument("the program has %d learning rates%s%s; expected one",
+                        sources.size(), sources.empty() ? "" : ": ",
+                        QuotedList({sources.begin(), sources.end()})),
+        part, field);
+  const std::string& rate = *sources.begin();
+  const VarDesc& var = *program->main.global().FindVar(rate);
+  const VarDesc* first = program->startup.global().FindVar(rate);
+  if (var.dtype != DType::kFloat32 || NumElements(var.shape) != 1 ||
+      first == nullptr || !first->persistable)
+    return job.At(
+        InvalidArgument("the learning rate '%s' is %s%s%s; expected one "
+                        "float32 number that the startup program makes",
+                        rate, Name(var.dtype), ToString(var.shape),
+                        first == nullptr ? " without a first value" : ""),
+        part, field);
+  if (part.lr().has_reduce_on_plateau())
+    return job.At(
+        Unimplemented("a saved program's rate does not follow a plateau"), part,
+        "lr");
+  PD_ASSIGN_OR_RETURN(const double base,
+                      FirstRate(job, program->startup, rate));
+  PD_ASSIGN_OR_RETURN(program->rate, RateOf(job, part, part.lr(), base));
+  program->learning_rate = rate;
+  return absl::OkStatus();
+}
+
+// The job tells the learning rate of a step, else the program does.
+absl::Status FindRate(const OpRegistry& registry, const LoadedJob& job,
+                      const std::map<std::string, int>& rates,
+                      TrainProgram* program) {
+  const job::SavedProgram& part = job.proto().program();
+  if (part.has_lr() || part.has_learning_rate())
+    return DriveRate(job, rates, program);
+  program->rate = [](int64_t, int64_t) {
+    return std::numeric_limits<double>::quiet_NaN();
+  };
+  const auto most = std::max_element(
+      rates.begin(), rates.end(),
+      [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == rates.end()) return absl::OkStatus();
+  const VarDesc& rate = *program->main.global().FindVar(most->first);
+  if (!IsFloating(rate.dtype)) return absl::OkStatus();
+  PD_ASSIGN_OR_RETURN(
+      program->own_rate,
+      AsFloat32(registry, most->first, kRoleOptimize, &program->main));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<BuiltModel> TakeSavedTraining(const OpRegistry& registry,
@@ -290,19 +394,7 @@ absl::Status FindUpdates(const OpRegistry& registry, const LoadedJob& job,
                                   "minimize()",
                                   part.main()),
                   part, "main");
-  program->rate = [](int64_t, int64_t) {
-    return std::numeric_limits<double>::quiet_NaN();
-  };
-  const auto most = std::max_element(
-      rates.begin(), rates.end(),
-      [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most == rates.end()) return absl::OkStatus();
-  const VarDesc& rate = *global.FindVar(most->first);
-  if (!IsFloating(rate.dtype)) return absl::OkStatus();
-  PD_ASSIGN_OR_RETURN(
-      program->own_rate,
-      AsFloat32(registry, most->first, kRoleOptimize, &program->main));
-  return absl::OkStatus();
+  return FindRate(registry, job, rates, program);
 }
 
 }  // namespace pd

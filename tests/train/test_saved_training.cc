@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -210,6 +212,12 @@ TEST_F(SavedTrainingTest, Errors) {
          absl::StrCat("'", name, "' cannot stand beside 'program' (", at,
                       "2:1)"));
   }
+  for (const char* rate :
+       {"learning_rate: 0.1", "lr { step_decay { step_size: 2 } }"})
+    EXPECT_TRUE(absl::StrContains(
+        ErrorOf({{"program {", absl::StrCat("program { ", rate)}}),
+        "the program's operators make its learning rate"))
+        << ErrorOf({{"program {", absl::StrCat("program { ", rate)}});
 }
 
 TEST_F(SavedTrainingTest, MixedPrecisionOfTheProgramsOwnGradientsAlone) {
@@ -362,63 +370,154 @@ TEST_F(SavedTrainingTest, HostileProgramsAreRefused) {
   fs::remove_all(folder);
 }
 
+// The job's words for a learning rate that Python set before each step, or
+// may set.
+std::string RateText(const std::string& name) {
+  static const std::map<std::string, std::string> texts = {
+      {"opt_sched_step", "lr { step_decay { step_size: 4 gamma: 0.5 } }"},
+      {"opt_sched_cyclic",
+       "lr { cyclic { base_learning_rate: 0.05 max_learning_rate: 0.2 "
+       "step_size_up: 3 mode: triangular2 } }"},
+      {"opt_sched_noam_obj",
+       "learning_rate: 1 lr { noam_decay { d_model: 16 warmup_steps: 4 } }"},
+      {"resnet_basic_cosine", "lr { cosine_annealing_decay { T_max: 12 } }"},
+      {"bert_encoder_adamw",
+       "lr { linear_warmup { warmup_steps: 4 start_lr: 0 end_lr: 0.004 after { "
+       "polynomial_decay { learning_rate: 0.004 decay_steps: 12 end_lr: 0.0001 "
+       "} } } }"},
+      // Each of its parameters has a factor of the rate.
+      {"distill_frozen", "learning_rate: 0.05"}};
+  const auto text = texts.find(name);
+  return text == texts.end() ? "" : text->second;
+}
+
+// A job that trains a recorded case, in a folder of its own, from steps
+// [begin, end) of its batches.
+class RecordedJob {
+ public:
+  explicit RecordedJob(const std::string& name)
+      : c(LoadTrainCase(name)),
+        folder_(fs::path(::testing::TempDir()) /
+                absl::StrCat("recorded_", name)) {
+    EXPECT_TRUE(RegisterAllOps(&registry_).ok());
+    EXPECT_TRUE(AttachAllKernels(&registry_).ok());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~RecordedJob() { fs::remove_all(folder_); }
+
+  std::string source() const { return fs::absolute(c.folder).string(); }
+
+  // Trains from the values in `inits`; the checkpoint's folder.
+  std::string Train(const std::string& inits, const std::string& more,
+                    int64_t begin, int64_t end, Watcher* watcher) {
+    NamedArrays records;
+    int64_t batch = 0;
+    for (const auto& [name, array] : c.batches) {
+      EXPECT_GE(array.shape.size(), 2u) << name;
+      batch = array.shape[1];
+      Array part = array;
+      const size_t step =
+          array.size_bytes() / static_cast<size_t>(array.shape[0]);
+      part.bytes = std::shared_ptr<const std::byte>(
+          array.bytes, array.bytes.get() + static_cast<size_t>(begin) * step);
+      part.shape.erase(part.shape.begin());
+      part.shape[0] *= end - begin;
+      records[name] = part;
+    }
+    EXPECT_TRUE(WriteNpz((folder_ / "data.npz").string(), records).ok());
+    const std::string text = absl::StrCat(
+        "program { main: \"", source(), "/main.pdmodel\" startup: \"", source(),
+        "/startup.pdmodel\" loss: \"", c.losses_of[0], "\" ", more, " }\n",
+        inits, "\ndata { train { npz { path: \"data.npz\" } ",
+        "batch_size: ", batch, " } }\n");
+    const auto job = Open(text, (folder_ / "job.pbtxt").string());
+    EXPECT_TRUE(job.ok()) << job.status();
+    if (!job.ok()) return "";
+    TrainerOptions options;
+    options.run = (folder_ / absl::StrCat("run", runs_++)).string();
+    auto trainer = Trainer::Create(&registry_, *job, options, watcher);
+    EXPECT_TRUE(trainer.ok()) << trainer.status();
+    if (!trainer.ok()) return "";
+    const auto outcome = (*trainer)->Run();
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    if (!outcome.ok()) return "";
+    EXPECT_EQ(outcome->steps, end - begin);
+    return outcome->checkpoint;
+  }
+
+  void ExpectLosses(int64_t begin, const std::vector<double>& losses) const {
+    const double rtol = c.info.at("rtol"), atol = c.info.at("atol");
+    for (size_t i = 0; i < losses.size(); ++i) {
+      const double want = NumberAt(c.losses, begin + static_cast<int64_t>(i));
+      EXPECT_LE(std::fabs(losses[i] - want),
+                atol + (rtol + kRounding) * std::fabs(want))
+          << "step " << begin + static_cast<int64_t>(i);
+    }
+  }
+
+  const TrainCase c;
+
+ private:
+  OpRegistry registry_;
+  fs::path folder_;
+  int runs_ = 0;
+};
+
+std::string InitText(const std::string& file) {
+  return absl::StrCat("init { from: \"", file, "\" }\n");
+}
+
 // Recorded trainings of one program on batches of records, whole: each over the
 // data set that its batches make.
 class RecordedTraining : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RecordedTraining, AsAJob) {
-  OpRegistry registry;
-  ASSERT_TRUE(RegisterAllOps(&registry).ok());
-  ASSERT_TRUE(AttachAllKernels(&registry).ok());
-  const TrainCase c = LoadTrainCase(GetParam());
-  const fs::path folder =
-      fs::path(::testing::TempDir()) / absl::StrCat("recorded_", GetParam());
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  NamedArrays records;
-  int64_t batch = 0;
-  for (const auto& [name, array] : c.batches) {
-    ASSERT_GE(array.shape.size(), 2u) << name;
-    batch = array.shape[1];
-    records[name] = array;
-    records[name].shape.erase(records[name].shape.begin());
-    records[name].shape[0] *= array.shape[0];
-  }
-  ASSERT_TRUE(WriteNpz((folder / "data.npz").string(), records).ok());
-  const std::string source = fs::absolute(c.folder).string();
-  const std::string text = absl::StrCat(
-      "program { main: \"", source, "/main.pdmodel\" startup: \"", source,
-      "/startup.pdmodel\" loss: \"", c.losses_of[0], "\" }\ninit { from: \"",
-      source, "/init.pdparams\" }\ndata { train { npz { path: \"data.npz\" } ",
-      "batch_size: ", batch, " } }\n");
-  const auto job = Open(text, (folder / "job.pbtxt").string());
-  ASSERT_TRUE(job.ok()) << job.status();
-  TrainerOptions options;
-  options.run = (folder / "run").string();
+  RecordedJob job(GetParam());
   Watcher watcher;
-  auto trainer = Trainer::Create(&registry, *job, options, &watcher);
-  ASSERT_TRUE(trainer.ok()) << trainer.status();
-  const auto outcome = (*trainer)->Run();
-  ASSERT_TRUE(outcome.ok()) << outcome.status();
-  ASSERT_EQ(outcome->steps, c.info.at("steps").get<int64_t>());
-  const double rtol = c.info.at("rtol"), atol = c.info.at("atol");
-  for (size_t i = 0; i < watcher.losses.size(); ++i) {
-    const double want = NumberAt(c.losses, static_cast<int64_t>(i));
-    EXPECT_LE(std::fabs(watcher.losses[i] - want),
-              atol + (rtol + kRounding) * std::fabs(want))
+  const auto steps = job.c.info.at("steps").get<int64_t>();
+  job.Train(InitText(job.source() + "/init.pdparams"), RateText(GetParam()), 0,
+            steps, &watcher);
+  ASSERT_EQ(watcher.losses.size(), static_cast<size_t>(steps));
+  job.ExpectLosses(0, watcher.losses);
+  if (job.c.rates.size() <= 1) return;
+  for (size_t i = 0; i < watcher.rates.size(); ++i)
+    EXPECT_NEAR(watcher.rates[i],
+                NumberAt(job.c.rates, static_cast<int64_t>(i)), 1e-7)
         << "step " << i;
-  }
-  fs::remove_all(folder);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, RecordedTraining,
-                         ::testing::Values("mlp_float64", "opt_gradient_merge",
-                                           "opt_lr_warmup_piecewise", "opt_ema",
-                                           "lenet_adam",
-                                           "amp_o1_dynamic_scaling",
-                                           "lstm_text_classifier",
-                                           "cond_branch"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(
+    Cases, RecordedTraining,
+    ::testing::Values("mlp_float64", "opt_gradient_merge",
+                      "opt_lr_warmup_piecewise", "opt_ema", "lenet_adam",
+                      "amp_o1_dynamic_scaling", "lstm_text_classifier",
+                      "cond_branch", "opt_sched_step", "opt_sched_cyclic",
+                      "opt_sched_noam_obj", "resnet_basic_cosine",
+                      "bert_encoder_adamw", "distill_frozen"),
+    [](const auto& info) { return info.param; });
+
+// Moments and powers of beta that a checkpoint holds are where another run
+// begins, so that it goes on as PaddlePaddle did.
+TEST(StatesAtStart, OfThePdoptFile) {
+  RecordedJob job("opt_adam");
+  Watcher first, second, without;
+  const std::string checkpoint =
+      job.Train(InitText(job.source() + "/init.pdparams"), "", 0, 8, &first);
+  ASSERT_EQ(first.losses.size(), 8u);
+  std::string parameters, states;
+  for (const auto& entry : fs::directory_iterator(checkpoint)) {
+    if (entry.path().extension() == ".pdparams")
+      parameters = entry.path().string();
+    if (entry.path().extension() == ".pdopt") states = entry.path().string();
+  }
+  job.Train(InitText(parameters) + InitText(states), "", 8, 15, &second);
+  ASSERT_EQ(second.losses.size(), 7u);
+  job.ExpectLosses(8, second.losses);
+  job.Train(InitText(parameters), "", 8, 15, &without);
+  ASSERT_EQ(without.losses.size(), 7u);
+  EXPECT_GT(std::fabs(without.losses.back() - second.losses.back()), 1e-4);
+}
 
 // The feeds of a program follow from its operators, in every recorded case.
 TEST(FedVariables, OfAllRecordedTrainings) {
