@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/feed_options.h"
 #include "cmd/common/plugin_option.h"
@@ -25,7 +26,10 @@ std::vector<std::string> Description() {
       "`DATA` is an npz file with an array for each input, its first axis the "
       "record, or a job, of whose data section the training set is read in "
       "file order. An input of the model takes the array or field of its name, "
-      "else the first one that fits.",
+      "else the first one that fits. Pictures, a folder as `DATA` or given as "
+      "`PICTURE`, become what the model is fed as the data set of its job "
+      "says: the run's, the `preprocess.pbtxt` beside an exported model, or "
+      "that of `-c`.",
       "`--to paddle` writes PaddlePaddle's newer form: int8 weights behind "
       "dequantize_linear, activations through quantize_linear. `--to "
       "paddle-fake` writes its older form with fake_quantize operators, whose "
@@ -65,6 +69,7 @@ Manual QuantManual() {
   m.synopsis = {
       "-m MODEL --calib DATA -o OUT [--algo NAME] [--to FORM] [--skip NAME]... "
       "[--compare JOB [--max-drop POINTS]] [--report FILE]",
+      "-m MODEL -o OUT PICTURE...",
       "-m MODEL --weight-only [--bits 8|16] -o OUT [--to FORM] [--skip "
       "NAME]...",
       "-m MODEL --dynamic -o OUT [--to paddle|onnx] [--skip NAME]... "
@@ -104,8 +109,12 @@ Manual QuantManual() {
 
 void BindCalibration(QuantOptions* o, OptionTable* table) {
   table->Group("Calibration");
-  table->Text({"--calib", "DATA", "an npz file, or a job with a data section"},
+  table->Text({"--calib", "DATA",
+               "an npz file, a job with a data section, or a folder of "
+               "pictures"},
               &o->calib);
+  table->Positional({"", "PICTURE", "pictures and folders to calibrate on"},
+                    1 << 20, &o->pictures);
   table->Choice({"--calib-set", "SET", "which set of a job is read"},
                 {"train", "eval"}, &o->calib_set);
   table->Integer({"--batch", "N", "records in a batch"}, {1, 1 << 20},
@@ -113,7 +122,8 @@ void BindCalibration(QuantOptions* o, OptionTable* table) {
   table->DescribeDefault("--batch", "32 of an npz file, the job's else");
   table->Integer({"--batches", "N", "how many batches are read"}, {1, 1 << 30},
                  &o->batches);
-  table->DescribeDefault("--batches", "all of an npz file, 16 of a job");
+  table->DescribeDefault("--batches",
+                         "all of an npz file and of pictures, 16 of a job");
   table->Choice({"--algo", "NAME", "how thresholds of activations are found"},
                 QuantAlgorithmNames(), &o->algo);
   table->Real({"--percentile", "SHARE",
@@ -227,16 +237,25 @@ Tool QuantTool(QuantOptions* options) {
     PD_RETURN_IF_ERROR(table.Needs("--bits", "--weight-only"));
     PD_RETURN_IF_ERROR(table.Needs("--max-drop", "--compare"));
     PD_RETURN_IF_ERROR(table.Needs("--metric", "--compare"));
-    PD_RETURN_IF_ERROR(table.Needs("--min-sqnr", "--calib"));
+    if (options->pictures.empty())
+      PD_RETURN_IF_ERROR(table.Needs("--min-sqnr", "--calib"));
     if (table.Given("--min-sqnr") && table.Given("--max-drop"))
       return CommandLineError("say --min-sqnr or --max-drop, not both");
     for (const char* needs : {"--calib-set", "--batch", "--batches"})
-      PD_RETURN_IF_ERROR(table.Needs(needs, "--calib"));
-    if (table.Given("--calib") + options->weight_only + options->dynamic != 1)
+      if (options->pictures.empty() || needs == std::string("--calib-set"))
+        PD_RETURN_IF_ERROR(table.Needs(needs, "--calib"));
+    const bool calibrates =
+        table.Given("--calib") || !options->pictures.empty();
+    if (table.Given("--calib") && !options->pictures.empty())
+      return CommandLineError(
+          absl::StrCat("'", options->pictures[0],
+                       "' and --calib both say what to calibrate "
+                       "on; leave one out"));
+    if (calibrates + options->weight_only + options->dynamic != 1)
       return CommandLineError(
           "say either with --calib what to calibrate on, or --weight-only, or "
           "--dynamic");
-    if (!table.Given("--calib"))
+    if (!calibrates)
       for (const char* other : {"--algo", "--round", "--max-drop", "--report"})
         if (table.Given(other))
           return CommandLineError(

@@ -15,7 +15,8 @@ struct QuantOptions {
   CommonOptions common;
   std::string model, params_file;
   std::string config;  ///< a job whose network takes bare parameters
-  std::string calib;   ///< npz, or a job
+  std::string calib;   ///< npz, a job, or a folder of pictures
+  std::vector<std::string> pictures;  ///< files and folders, in place of calib
   std::string calib_set = "train";
   std::optional<int64_t> batch, batches;
   std::string out;

@@ -17,6 +17,7 @@
 #include "cmd/common/exit_status.h"
 #include "cmd/common/plugin_option.h"
 #include "cmd/common/progress.h"
+#include "cmd/quant_calibration.h"
 #include "cmd/quant_compare.h"
 #include "cmd/quant_text.h"
 #include "cmd/run_network.h"
@@ -40,13 +41,11 @@
 #include "libcore/quant/quantize.h"
 #include "libcore/report/quant_report.h"
 #include "libcore/train/bench.h"
-#include "libcore/train/open_data.h"
+#include "libcore/train/preprocess.h"
 
 namespace pd {
 namespace {
 
-constexpr int64_t kNpzBatch = 32;
-constexpr int64_t kJobBatches = 16;
 // Number of records for measuring errors of layers and sensitivities, in whole
 // batches.
 constexpr int64_t kErrorRecords = 32;
@@ -55,11 +54,14 @@ constexpr double kFewDb = 20;
 
 absl::StatusOr<InferenceModel> ReadModel(const QuantOptions& options,
                                          const OpRegistry& registry,
-                                         size_t* bytes) {
+                                         size_t* bytes, std::string* job) {
   LoadOptions reading;
   reading.params = options.params_file;
   PD_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(options.model, reading));
   PD_RETURN_IF_ERROR(UseNetworkOfJob(registry, options.config, &loaded));
+  *job = !options.config.empty() ? options.config
+         : !loaded.run.empty()   ? absl::StrCat(loaded.run, "/job.pbtxt")
+                                 : PreprocessPath(loaded.path);
   PD_RETURN_IF_ERROR(
       Annotate(NormalizeOps(registry, &loaded.program), options.model));
   if (loaded.fetches.empty())
@@ -80,54 +82,13 @@ absl::StatusOr<InferenceModel> ReadModel(const QuantOptions& options,
   return model;
 }
 
-// Whether --calib is a file of arrays, not a job.
-bool TakesArrays(const QuantOptions& options) {
-  return absl::EndsWith(options.calib, ".npz") ||
-         absl::EndsWith(options.calib, ".npy");
-}
-
-absl::StatusOr<std::unique_ptr<Loader>> OpenCalibration(
-    const QuantOptions& options, const InferenceModel& model) {
-  const int64_t fixed = FixedBatch(model);
-  if (fixed > 0 && options.batch.has_value() && *options.batch != fixed)
-    return CommandLineError(
-        absl::StrFormat("--batch %d: the model takes batches of %d only",
-                        *options.batch, fixed));
-  if (TakesArrays(options)) {
-    return OpenCalibrationArrays(
-        model, options.calib,
-        fixed > 0 ? fixed : options.batch.value_or(kNpzBatch));
-  }
-  if (IsFolder(options.calib))
-    return CommandLineError(absl::StrFormat(
-        "--calib '%s' is a folder; expected an npz file, or a job, whose data "
-        "section may read an image_folder",
-        options.calib));
-  const std::string set = absl::StrCat("data.", options.calib_set);
-  std::vector<std::string> overrides = {absl::StrCat(set, ".shuffle=false")};
-  if (fixed > 0 || options.batch.has_value())
-    overrides.push_back(
-        absl::StrCat(set, ".batch_size=", fixed > 0 ? fixed : *options.batch));
-  PD_ASSIGN_OR_RETURN(const LoadedJob job,
-                      ReadJobFor(options.calib, {}, options.common.seed));
-  const absl::Status needs = job.Require({set}, "--calib");
-  if (!needs.ok()) return UsageError(needs);
-  PD_ASSIGN_OR_RETURN(const LoadedJob read, ReadJobFor(options.calib, overrides,
-                                                       options.common.seed));
-  RunVocabularies vocabularies(RunOfJobFile(options.calib));
-  const job::Data& data = read.proto().data();
-  return OpenLoader(read,
-                    options.calib_set == "train" ? data.train() : data.eval(),
-                    read.proto().train().seed(), &vocabularies);
-}
-
 QuantizeOptions OptionsOf(const QuantOptions& options) {
   QuantizeOptions q;
   q.calibration.algorithm = *ParseQuantAlgorithm(options.algo);
   q.calibration.percentile = options.percentile;
   q.calibration.histograms = !options.report.empty();
   q.calibration.most_batches =
-      options.batches.value_or(TakesArrays(options) ? 0 : kJobBatches);
+      options.batches.value_or(DefaultBatches(options));
   q.weights.per_channel = absl::StartsWith(options.weights, "channel_wise");
   q.weights.mse = absl::EndsWith(options.weights, "mse");
   q.weights.keep_mean = options.bias_correction;
@@ -149,7 +110,7 @@ class QuantRun {
     summary_.model = options_.model;
     PD_RETURN_IF_ERROR(CheckTarget());
     PD_ASSIGN_OR_RETURN(
-        model_, ReadModel(options_, *registry_, &summary_.bytes_before));
+        model_, ReadModel(options_, *registry_, &summary_.bytes_before, &job_));
     if (!options_.compare.empty()) {
       PD_ASSIGN_OR_RETURN(judge_, QuantJudge::Open(registry_, options_.compare,
                                                    options_.metric));
@@ -231,7 +192,7 @@ class QuantRun {
   }
 
   absl::Status CalibrateModel() {
-    PD_ASSIGN_OR_RETURN(loader_, OpenCalibration(options_, model_));
+    PD_ASSIGN_OR_RETURN(loader_, OpenCalibration(options_, model_, job_));
     QuantizeOptions q = OptionsOf(options_);
     const absl::Time start = absl::Now();
     Progress progress(Progress::Standard());
@@ -445,6 +406,7 @@ class QuantRun {
   const QuantOptions& options_;
   OpRegistry* registry_;
   InferenceModel model_;
+  std::string job_;  // says how pictures become the model's inputs
   std::unique_ptr<Loader> loader_;
   std::unique_ptr<QuantJudge> judge_;
   QuantSummary summary_;

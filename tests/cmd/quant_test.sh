@@ -159,6 +159,55 @@ holds '[.float[].why == "sensitive: see --min-sqnr"] | all' near.json
 says 1 'is below 120 dB' "${noisy[@]}" --min-sqnr 120 -o none
 says 2 'not both' "${search[@]}" --max-drop 1 --min-sqnr 20 -o none
 
+# Pictures become what the model is fed as the job's transforms say, whether it
+# is the run's, stands beside an exported model, or is given. The largest value of
+# these is 192, the smallest 96: (192 / 255 - 0.5) / 0.25 = 1.01176.
+mkdir -p shots/a shots/b
+printf 'P6 2 1 255\n\300\200\140\200\200\200' >shots/a/1.ppm
+printf 'P6 2 1 255\n\200\200\200\200\300\200' >shots/b/1.ppm
+cat >shots.pbtxt <<END
+model {
+  input { name: "image" shape: [-1, 3, 1, 2] }
+  layer { name: "conv" conv2d { out_channels: 4 kernel_size: 1 } }
+  layer { name: "flat" flatten {} }
+  layer { name: "fc" linear { out_features: 2 } }
+}
+loss { cross_entropy {} }
+optimizer { sgd {} }
+data {
+  train {
+    dataset_folder { root: "shots" }
+    transform { to_tensor {} }
+    transform { normalize { mean: [0.5, 0.5, 0.5] std: [0.25, 0.25, 0.25] } }
+    batch_size: 1
+  }
+  eval {
+    dataset_folder { root: "shots" }
+    transform { to_tensor {} }
+    transform { normalize { mean: [0.5, 0.5, 0.5] std: [0.25, 0.25, 0.25] } }
+    batch_size: 2
+  }
+}
+train { epochs: 1 }
+END
+pd-train -q -c shots.pbtxt --out seen >/dev/null
+pd-export -q -m seen -o seen_net >/dev/null
+for source in "-m seen" "-m seen_net"; do
+  # shellcheck disable=SC2086
+  pd-quant -q $source --algo abs_max -o shots8 --format json shots/a/1.ppm shots/b >shots.json
+  holds '.calibration.records == 2 or .records == 2' shots.json
+  holds '.activations.image > 1.0117 and .activations.image < 1.0118' shots.json
+done
+pd-quant -q -m seen_net --calib shots --batch 1 --algo abs_max -o shots8 --format json >shots.json
+holds '.activations.image > 1.0117 and .activations.image < 1.0118 and .batches == 2' shots.json
+pd-eval -q --predict -m shots8 -c seen/job.pbtxt shots >/dev/null || fail "the quantized model answers nothing"
+rm seen_net.preprocess.pbtxt
+says 2 "'seen_net.preprocess.pbtxt' is not there" pd-quant -m seen_net -o x shots
+pd-quant -q -m seen_net -c seen/job.pbtxt --algo abs_max -o shots8 --format json shots >shots.json
+holds '.activations.image > 1.0117 and .activations.image < 1.0118' shots.json
+says 2 'leave one out' pd-quant -m seen --calib shots -o x shots
+says 3 "'nowhere'" pd-quant -m seen -o x nowhere
+
 # What is wrong is said.
 says 3 'quantized already' pd-quant -m linear --calib "$feed" -o x
 says 3 'quantized already' pd-quant -m lite8 --weight-only -o x
@@ -166,7 +215,7 @@ says 3 'quantized already' pd-quant -m fake --calib "$feed" -o x
 says 2 "did you mean 'conv2d'" pd-quant -m "$lenet" --calib "$feed" --skip conv3d -o x
 says 2 "--skip 'nope'" pd-quant -m "$lenet" --weight-only --skip nope -o x
 says 2 "--skip 'nope'" pd-quant -m "$lenet" --dynamic --skip nope -o x
-says 2 'may read an image_folder' pd-quant -m "$lenet" --calib "$testdata" -o x
+says 2 'no job says how they become what it is fed' pd-quant -m "$lenet" --calib "$testdata" -o x
 cp "$lenet.pdmodel" own.pdmodel
 cp "$lenet.pdiparams" own.pdiparams
 says 2 'would write over the model' pd-quant -m own --calib "$feed" -o "$dir/own"
