@@ -30,8 +30,8 @@ uint64_t SeedOf(uint64_t seed, int64_t shard) {
 ShardRunner::ShardRunner(Session* session, const TrainProgram* program,
                          Loader* loader)
     : session_(session),
+      training_(*program),
       program_(*program->shards),
-      loss_(program->loss),
       loader_(loader),
       processes_(session->registry().world() == nullptr
                      ? &alone_
@@ -64,8 +64,11 @@ absl::StatusOr<std::unique_ptr<ShardRunner>> ShardRunner::Create(
 absl::Status ShardRunner::Compile(const std::vector<BatchField>& fields) {
   PD_RETURN_IF_ERROR(plans_->Feed(fields).status());
   if (update_ != nullptr) return absl::OkStatus();
-  PD_ASSIGN_OR_RETURN(update_,
-                      UpdateRunner::Create(session_, &program_, processes_));
+  std::vector<size_t> buckets;
+  for (const Part& gradient : gradients_) buckets.push_back(gradient.bucket);
+  PD_ASSIGN_OR_RETURN(
+      update_, UpdateRunner::Create(session_, &training_, processes_, buckets,
+                                    means_.size()));
   for (size_t i = 0; i < values_.size(); ++i)
     if (values_[i]->layout() != nullptr)
       return Unimplemented("'%s' has no plain layout", program_.statistics[i]);
@@ -272,32 +275,47 @@ absl::StatusOr<float> ShardRunner::Run(const Batch& batch, uint64_t seed,
   bool handed_out = false;
   const absl::Status ran = RunShards(batch, context, &handed_out);
   if (!ran.ok() && !handed_out) return ran;
-  const double begin = SteadySeconds();
-  absl::Status exchanged;
-  for (size_t bucket = 0; bucket < means_.size(); ++bucket) {
-    const absl::StatusOr<const float*> means = sums_->Finish(bucket);
-    exchanged.Update(means.status());
-    if (means.ok()) means_[bucket] = *means;
-  }
-  if (processes_->size() > 1) exchange_seconds_ += SteadySeconds() - begin;
+  absl::Status updated;
+  const absl::Status exchanged = Collect(context, !ran.ok(), &updated);
   PD_RETURN_IF_ERROR(ran);
   PD_RETURN_IF_ERROR(exchanged);
+  PD_RETURN_IF_ERROR(updated);
   const float* loss = means_[loss_part_.bucket] + loss_part_.begin;
   if (loss[1] != 0)
     return Unavailable("step %d: another process has failed", step + 1);
-  PD_RETURN_IF_ERROR(Update(context));
-  return loss[0];
-}
-
-absl::Status ShardRunner::Update(const RunContext& context) {
   for (size_t i = 0; i < statistics_.size(); ++i)
     std::copy_n(means_[statistics_[i].bucket] + statistics_[i].begin,
                 statistics_[i].size, values_[i]->data<float>());
+  PD_RETURN_IF_ERROR(update_->Finish(context));
+  return loss[0];
+}
+
+// Takes the means of all buckets, and updates with those that are there while
+// the others travel. After an error the rest is taken all the same; the run has
+// ended then, so nobody sees what has been updated.
+absl::Status ShardRunner::Collect(const RunContext& context, bool failed,
+                                  absl::Status* updated) {
+  absl::Status exchanged;
+  for (size_t bucket = 0; bucket < means_.size(); ++bucket) {
+    const double begin = SteadySeconds();
+    const absl::StatusOr<const float*> means = sums_->Finish(bucket);
+    if (processes_->size() > 1) exchange_seconds_ += SteadySeconds() - begin;
+    exchanged.Update(means.status());
+    if (!means.ok()) continue;
+    means_[bucket] = *means;
+    SetMeans(bucket);
+    if (bucket + 1 < means_.size() && !failed && exchanged.ok() &&
+        updated->ok())
+      *updated = update_->Begin(bucket, context);
+  }
+  return exchanged;
+}
+
+void ShardRunner::SetMeans(size_t bucket) {
   for (size_t i = 0; i < gradients_.size(); ++i)
-    if (update_->Reads(i))
-      update_->SetMean(i, means_[gradients_[i].bucket] + gradients_[i].begin -
-                              means_begin_[gradients_[i].bucket]);
-  return update_->Run(context);
+    if (gradients_[i].bucket == bucket && update_->Reads(i))
+      update_->SetMean(
+          i, means_[bucket] + gradients_[i].begin - means_begin_[bucket]);
 }
 
 absl::StatusOr<std::vector<HeldBytes>> ShardRunner::Held() const {

@@ -78,11 +78,13 @@ class ShardRunner {
   void TakeGradient(const Plan& plan, size_t i);
   void Add(size_t bucket, bool present);
   void AddRest(bool failed);
-  absl::Status Update(const RunContext& context);
+  absl::Status Collect(const RunContext& context, bool failed,
+                       absl::Status* updated);
+  void SetMeans(size_t bucket);
 
   Session* session_;
+  const TrainProgram& training_;
   const ShardPrograms& program_;
-  const std::string loss_;
   Loader* loader_;
   Communicator alone_;
   const Communicator* processes_;

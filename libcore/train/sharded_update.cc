@@ -268,6 +268,40 @@ std::vector<int> DivideGroups(const std::vector<UpdateGroup>& groups,
   return owners;
 }
 
+absl::StatusOr<std::vector<ProgramDesc>> SplitUpdate(
+    const ProgramDesc& update,
+    const std::vector<std::pair<std::string, std::string>>& gradients,
+    const std::vector<size_t>& buckets, size_t count) {
+  std::vector<ProgramDesc> whole(count);
+  whole.back() = update;
+  std::vector<std::string> parameters;
+  for (const auto& [parameter, gradient] : gradients)
+    parameters.push_back(parameter);
+  const auto groups = GroupsOf(update, parameters);
+  if (!groups.ok() || count == 1) return whole;
+  Names rest = PersistablesWrittenBy(update);
+  std::vector<Names> wanted(count);
+  for (size_t i = 0; i < groups->size(); ++i) {
+    const UpdateGroup& group = (*groups)[i];
+    const auto take = [&](const std::string& name) {
+      if (rest.erase(name) > 0) wanted[buckets[i]].insert(name);
+    };
+    take(group.parameter);
+    for (const std::string& state : group.states) take(state);
+  }
+  wanted.back().insert(rest.begin(), rest.end());
+  std::vector<ProgramDesc> parts(count, update);
+  for (size_t b = 0; b < count; ++b) {
+    KeepOnlyWhat(wanted[b], &parts[b]);
+    // Nothing is computed twice, nor before its gradient is there.
+    if (PersistablesWrittenBy(parts[b]) != wanted[b]) return whole;
+    const Names used = VariablesUsedBy(parts[b]);
+    for (size_t i = 0; i < gradients.size(); ++i)
+      if (buckets[i] != b && used.count(gradients[i].second) > 0) return whole;
+  }
+  return parts;
+}
+
 absl::Status TakeShare(int stage, size_t averages, int rank, int size,
                        TrainProgram* program) {
   ShardPrograms& shards = *program->shards;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -38,6 +39,16 @@ std::vector<int> DivideGroups(const std::vector<UpdateGroup>& groups, int size);
 
 /// The variables that ops of the program read or write, those of blocks too.
 std::set<std::string> VariablesUsedBy(const ProgramDesc& program);
+
+/// The update in parts, one for each of `count` buckets of gradients, of which
+/// `buckets` says that of each parameter's: a part reads the gradients of its
+/// bucket alone, and the last one has what belongs to no parameter. Where an
+/// update cannot be taken apart so, as with a clip by the norm of all
+/// gradients, all of it is the last part.
+absl::StatusOr<std::vector<ProgramDesc>> SplitUpdate(
+    const ProgramDesc& update,
+    const std::vector<std::pair<std::string, std::string>>& gradients,
+    const std::vector<size_t>& buckets, size_t count);
 
 /// Fills in program->shards->sharding and leaves in the update and in the
 /// startup program what process `rank` of `size` computes and holds. Ops of the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/train/update_runner.h"
 
+#include <set>
 #include <string>
 #include <utility>
 
@@ -20,25 +21,40 @@ UpdateRunner::UpdateRunner(Session* session, const ShardPrograms* program,
       means_(program->gradients.size()) {}
 
 absl::StatusOr<std::unique_ptr<UpdateRunner>> UpdateRunner::Create(
-    Session* session, const ShardPrograms* program,
-    const Communicator* processes) {
+    Session* session, const TrainProgram* program,
+    const Communicator* processes, const std::vector<size_t>& buckets,
+    size_t count) {
+  const ShardPrograms& shards = *program->shards;
   std::unique_ptr<UpdateRunner> runner(
-      new UpdateRunner(session, program, processes));
-  if (program->sharding.has_value()) {
-    const ShardedUpdate& sharding = *program->sharding;
-    std::vector<std::string> own;
-    for (const auto& [name, owner] : sharding.squares)
-      if (owner == processes->rank()) own.push_back(name);
-    runner->squares_.resize(sharding.squares.size());
-    PD_ASSIGN_OR_RETURN(runner->norms_,
-                        runner->Compile(sharding.norms, "norms", own));
-    PD_ASSIGN_OR_RETURN(runner->after_,
-                        runner->Compile(sharding.after, "averages", {}));
-    runner->parameters_.emplace(sharding.owners, &session->scope(), processes);
+      new UpdateRunner(session, &shards, processes));
+  if (shards.sharding.has_value()) PD_RETURN_IF_ERROR(runner->CompileShare());
+  std::vector<ProgramDesc> parts(count);
+  // One process waits for nobody. Squares are there when all gradients are.
+  if (processes->size() == 1 ||
+      (shards.sharding.has_value() && !shards.sharding->squares.empty())) {
+    parts.back() = shards.update;
+  } else {
+    PD_ASSIGN_OR_RETURN(
+        parts, SplitUpdate(shards.update, program->gradients, buckets, count));
   }
-  PD_ASSIGN_OR_RETURN(runner->update_,
-                      runner->Compile(program->update, "update", {}));
+  for (const ProgramDesc& part : parts) {
+    PD_ASSIGN_OR_RETURN(runner->updates_.emplace_back(),
+                        runner->Compile(part, "update", {}));
+  }
   return runner;
+}
+
+// The parts around a share of the update.
+absl::Status UpdateRunner::CompileShare() {
+  const ShardedUpdate& sharding = *program_.sharding;
+  std::vector<std::string> own;
+  for (const auto& [name, owner] : sharding.squares)
+    if (owner == processes_.rank()) own.push_back(name);
+  squares_.resize(sharding.squares.size());
+  PD_ASSIGN_OR_RETURN(norms_, Compile(sharding.norms, "norms", own));
+  PD_ASSIGN_OR_RETURN(after_, Compile(sharding.after, "averages", {}));
+  parameters_.emplace(sharding.owners, &session_->scope(), &processes_);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<UpdateRunner::Part> UpdateRunner::Compile(
@@ -97,13 +113,14 @@ absl::Status UpdateRunner::ExchangeSquares() {
   return absl::OkStatus();
 }
 
-absl::Status UpdateRunner::Run(const RunContext& context) {
-  if (!program_.sharding.has_value()) return RunPart(update_, context);
+absl::Status UpdateRunner::Finish(const RunContext& context) {
+  const Part& last = updates_.back();
+  if (!program_.sharding.has_value()) return RunPart(last, context);
   PD_RETURN_IF_ERROR(RunPart(norms_, context));
   double begin = SteadySeconds();
   PD_RETURN_IF_ERROR(ExchangeSquares());
   exchange_seconds_ += SteadySeconds() - begin;
-  PD_RETURN_IF_ERROR(RunPart(update_, context));
+  PD_RETURN_IF_ERROR(RunPart(last, context));
   begin = SteadySeconds();
   PD_RETURN_IF_ERROR(parameters_->Run());
   exchange_seconds_ += SteadySeconds() - begin;

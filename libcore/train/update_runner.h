@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,17 +23,24 @@ namespace pd {
 
 class UpdateRunner {
  public:
-  /// Arguments outlive the runner; the session's variables exist.
+  /// Arguments outlive the runner; the session's variables exist. `buckets` are
+  /// those of the gradients, of `count`.
   static absl::StatusOr<std::unique_ptr<UpdateRunner>> Create(
-      Session* session, const ShardPrograms* program,
-      const Communicator* processes);
+      Session* session, const TrainProgram* program,
+      const Communicator* processes, const std::vector<size_t>& buckets,
+      size_t count);
 
   /// Whether this process's share of the update reads the gradient.
   bool Reads(size_t gradient) const { return reads_[gradient] != 0; }
-  /// The mean of a gradient that it reads, until Run has ended.
+  /// The mean of a gradient that it reads, until Finish has ended.
   void SetMean(size_t gradient, const float* mean) { means_[gradient] = mean; }
-  /// All processes run it together.
-  absl::Status Run(const RunContext& context);
+  /// The means of the bucket's gradients are there: what needs no others is
+  /// updated. Buckets but the last come in order.
+  absl::Status Begin(size_t bucket, const RunContext& context) {
+    return RunPart(updates_[bucket], context);
+  }
+  /// All means are there: does the rest. All processes run it together.
+  absl::Status Finish(const RunContext& context);
 
   /// Spent in exchanges.
   double exchange_seconds() const { return exchange_seconds_; }
@@ -46,6 +54,7 @@ class UpdateRunner {
   };
   UpdateRunner(Session* session, const ShardPrograms* program,
                const Communicator* processes);
+  absl::Status CompileShare();
   absl::StatusOr<Part> Compile(const ProgramDesc& program, const char* label,
                                const std::vector<std::string>& fetches);
   absl::Status RunPart(const Part& part, const RunContext& context);
@@ -56,7 +65,8 @@ class UpdateRunner {
   const Communicator& processes_;
   std::vector<uint8_t> reads_;
   std::vector<const float*> means_;
-  Part update_, norms_, after_;
+  std::vector<Part> updates_;  // by bucket
+  Part norms_, after_;
   std::vector<float> squares_;  // of all gradients that are clipped
   std::optional<VariableBroadcast> parameters_;
   double exchange_seconds_ = 0;

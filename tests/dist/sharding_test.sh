@@ -45,9 +45,18 @@ divides lars 2 2 "${clear[@]}" -o 'optimizer.lars_momentum={ learning_rate: 0.1 
   -o 'optimizer.weight_decay.l2_decay.coeff=0.01'
 divides averages "1 2" 2 "${clear[@]}" -o 'optimizer.adamax={ learning_rate: 0.01 }' \
   -o 'optimizer.exponential_moving_average={ decay: 0.9 }' -o 'optimizer.look_ahead={ k: 2 }'
+divides recomputed 2 2 -c $mlp -o 'optimizer.recompute={ checkpoint: "b" }'
 divides merged "1 2" 2 -c $mlp -o 'optimizer.gradient_merge={ k_steps: 2 }'
 divides clipped 1 3 -c $mlp -o 'optimizer.gradient_merge={ k_steps: 2 }' \
   -o 'optimizer.grad_clip.by_global_norm.clip_norm=0.5'
+# Several buckets, whose parameters are updated while others travel.
+wide=(-c $mlp -o 'model.layer[a].linear.out_features=6000' -o train.steps=3
+  -o distributed.fuse_grad_size_in_MB=1 -o optimizer.weight_decay.l1_decay.coeff=0.001)
+divides wide "1 2" 2 "${wide[@]}"
+pd-train -q "${wide[@]}" --processes 3 --out "$top/wide.whole" >/dev/null
+same "$top/wide" "$top/wide.whole" "several buckets, in 3 processes"
+FLAGS_benchmark=1 pd-train "${wide[@]}" -v --processes 2 --out "$top/parts" >"$top/out" 2>&1
+[ "$(grep -c "plan 'update'" "$top/out")" = 4 ] || fail "not two parts in each process: $(cat "$top/out")"
 
 # Stopped in one number of processes, on in another.
 run=$top/on
