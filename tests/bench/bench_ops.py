@@ -9,9 +9,11 @@ ratio is the median of the ratios of the rounds. `forward` runs the operator as 
 operator and its gradients. Sums of outputs and gradients are compared; a case where they differ is no result.
 
     scripts/bench --ops [--out FILE] [--rounds N] [--cpu N] [--mode forward|train] [--size SIZE] [--table FILE] [NAME...]
+    scripts/bench --ops --page FILE --read JSON...
 
 NAME is an operator's type or a name of the table; without names all are measured. TORCH_PYTHON is a Python with PyTorch
-(and torchvision for RoIs and NMS). Prints a row a case and a summary; --out keeps both as JSON.
+(and torchvision for RoIs and NMS). Prints a row a case and a summary; --out keeps the rows as JSON. The second form
+writes what runs have kept as a page, OPS.md.
 """
 import argparse
 import json
@@ -194,6 +196,8 @@ def parse(argv):
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("names", nargs="*")
     p.add_argument("--out")
+    p.add_argument("--page")
+    p.add_argument("--read", nargs="+", default=[])
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--cpu", type=int, default=min(os.sched_getaffinity(0)))
     p.add_argument("--mode", choices=["forward", "train"])
@@ -225,8 +229,47 @@ def summary(rows):
             f"worst {worst['ratio']:.2f} ({worst['name']} {worst['size']} {worst['mode']})")
 
 
+PAGE = """# Operators beside PyTorch {version}
+
+`scripts/bench --ops` ([README](README.md) has what was measured and tried): our time divided by that of PyTorch's same
+function, in one thread, for what fits a core's cache, for what does not, and for odd shapes. Below 1 we are quicker.
+
+{summary}
+
+| operator | forward: cache | memory | odd | train: cache | memory | odd | forward is computed by |
+|---|--:|--:|--:|--:|--:|--:|---|
+"""
+
+
+def write_page(path, kept):
+    cells = {}
+    for row in kept["rows"]:
+        cells.setdefault(row["name"], {})[row["mode"], row["size"]] = row
+    keys = [(mode, size) for mode in ("forward", "train") for size in SIZES]
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(PAGE.format(version=kept["torch"], summary=summary(kept["rows"])))
+        for name, row in sorted(cells.items()):
+            ratios = [f"{row[key]['ratio']:.2f}" if key in row else "" for key in keys]
+            steps = next((row[key]["steps"] for key in keys if key in row), [])
+            # More than one step where a pass has put other ops in the operator's place.
+            made = ", ".join(s.split("=")[1] if len(steps) == 1 else s.replace("=", " ") for s in steps)
+            f.write(f"| {name} | {' | '.join(ratios)} | {made} |\n")
+
+
+def read_kept(paths):
+    kept = {"torch": "", "rows": [], "refused": []}
+    for path in paths:
+        with open(path, encoding="utf-8") as f:
+            one = json.load(f)
+        kept = {"torch": one["torch"], "rows": kept["rows"] + one["rows"], "refused": kept["refused"] + one["refused"]}
+    return kept
+
+
 def main():
     options = parse(sys.argv[1:])
+    if options.page:
+        write_page(options.page, read_kept(options.read))
+        return
     python = os.environ.get("TORCH_PYTHON") or bench_lib.fail("--ops needs TORCH_PYTHON")
     program = os.path.join(bench_lib.BUILD, "tests/kernels/bench_ops")
     if not os.path.exists(program):
