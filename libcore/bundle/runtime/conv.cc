@@ -7,7 +7,7 @@
 // gathered from the picture.
 //
 // depthwise_conv: each channel with its own filters, a vector of a row at a
-// time.
+// time, from a copy of some rows that has zeros around it.
 #include <algorithm>
 #include <cstring>
 
@@ -178,8 +178,42 @@ bool RunConv(Call* call) {
   return true;
 }
 
+// Some rows of a channel's result and the rows of the picture that they read,
+// which are copied with zeros around them, so that no tap leaves them. With a
+// stride of s, a copied row is s rows, of each s-th element: then neighbours of
+// the result read neighbours, whatever the stride is.
+struct Band {
+  static constexpr int64_t kMostTaps = 64;
+  static constexpr int64_t kFloats = 12288;  // wanted: they stay in the cache
+  static constexpr int64_t kSlack = 16;      // a vector may read so far beyond
+
+  bool few = false;    // taps
+  int64_t rows = 0;    // of the result
+  int64_t part = 0;    // elements of a row between one of s rows and the next
+  int64_t pitch = 0;   // s of them
+  int64_t floats = 0;  // in all
+};
+
+int64_t CopiedRows(const WindowAxis& h, int64_t rows) {
+  return (rows - 1) * h.stride + (h.kernel - 1) * h.dilation + 1;
+}
+
+bool PlanBand(const Conv& conv, Band* band) {
+  const WindowAxis& w = conv.w;
+  band->few = conv.depth <= Band::kMostTaps;
+  if (!band->few) return true;
+  band->part = w.out + (w.kernel - 1) * w.dilation / w.stride + Band::kSlack;
+  if (!Multiply({band->part, w.stride}, &band->pitch)) return false;
+  band->rows = 1;
+  while (band->rows < conv.h.out &&
+         CopiedRows(conv.h, band->rows + 1) <= Band::kFloats / band->pitch)
+    ++band->rows;
+  return Multiply({CopiedRows(conv.h, band->rows), band->pitch}, &band->floats);
+}
+
 bool PrepareDepthwise(Call* call) {
   Conv conv;
+  Band band;
   if (!ReadConv(call, &conv)) return false;
   if (conv.groups != conv.channels)
     return call->Fail("%lld groups; expected one for each channel",
@@ -187,7 +221,9 @@ bool PrepareDepthwise(Call* call) {
   int64_t weights = 0;
   if (!Multiply({conv.out, conv.depth}, &weights))
     return call->Fail("the filters cannot be so large");
-  return call->ExpectVector(1, weights);
+  if (!PlanBand(conv, &band))
+    return call->Fail("the picture cannot be so large");
+  return call->ExpectVector(1, weights) && call->NeedScratch(band.floats);
 }
 
 struct Plane {
@@ -197,99 +233,134 @@ struct Plane {
   float* out;
 };
 
-// The numbers of a filter whose rows lie inside of the picture, for one row of
-// the result, and which elements of the input each reads for its first column.
+// The numbers of a filter, and which elements of a band each reads for the
+// first column of its first row.
 struct Taps {
-  static constexpr int64_t kMost = 64;
   int64_t count = 0;
-  float weight[kMost];
-  int64_t from[kMost];
+  float weight[Band::kMostTaps];
+  int64_t from[Band::kMostTaps];
 };
 
-// Elements from `x` on, kLanes at a time while they lie before `end`: between
-// these no tap leaves the picture, and the stride is 1. Gives the place behind
-// them.
-template <int kLanes>
-PD_RUN_INLINE int64_t ConvolveRow(const Taps& taps, const Plane& plane,
-                                  int64_t x, int64_t end, float* to) {
-  using Vector = typename Lanes<kLanes>::Vector;
-  float biases[kLanes];
-  for (float& each : biases) each = plane.bias;
-  for (; x + kLanes <= end; x += kLanes) {
-    Vector sum, from;
-    std::memcpy(&sum, biases, sizeof(sum));
-    for (int64_t t = 0; t < taps.count; ++t) {
-      std::memcpy(&from, plane.in + (taps.from[t] + x), sizeof(from));
-      sum += taps.weight[t] * from;
-    }
-    std::memcpy(to + x, &sum, sizeof(sum));
+// Row `y` of the padded picture.
+PD_RUN_INLINE void CopyRow(const Conv& conv, const Band& band,
+                           const float* plane, int64_t y, float* to) {
+  const WindowAxis& w = conv.w;
+  const int64_t row = y - conv.h.before;
+  if (row < 0 || row >= conv.h.in) {
+    std::fill_n(to, band.pitch, 0.0f);
+    return;
   }
-  return x;
+  const float* const from = plane + row * w.in;
+  for (int64_t s = 0; s < w.stride; ++s, to += band.part) {
+    // Element i is the picture's column i * stride + s - before.
+    const int64_t shift = s - w.before;
+    const int64_t first =
+        shift < 0 ? std::min((w.stride - 1 - shift) / w.stride, band.part) : 0;
+    const int64_t room = w.in - shift;
+    const int64_t end = std::max(
+        first,
+        std::min(room > 0 ? (room + w.stride - 1) / w.stride : 0, band.part));
+    std::fill_n(to, first, 0.0f);
+    if (w.stride == 1)
+      std::copy(from + (first + shift), from + (end + shift), to + first);
+    else if (w.stride == 2)  // a constant, so that vectors are made of it
+      for (int64_t i = first; i < end; ++i) to[i] = from[i * 2 + shift];
+    else
+      for (int64_t i = first; i < end; ++i) to[i] = from[i * w.stride + shift];
+    std::fill(to + end, to + band.part, 0.0f);
+  }
 }
 
-// Elements of the columns [begin, end), whose taps may leave the picture.
-PD_RUN_INLINE void ConvolveEdge(const Conv& conv, const Plane& plane, int64_t y,
-                                int64_t begin, int64_t end) {
-  float* const to = plane.out + y * conv.w.out;
-  for (int64_t x = begin; x < end; ++x) {
+// A row of the result from `from` on. The elements behind the row, up to a
+// vector, are written where `beyond` says that they may be.
+template <int kLanes, int kCount>
+PD_RUN_INLINE void ConvolveRow(const Taps& taps, const float* from, float bias,
+                               int64_t width, bool beyond, float* to) {
+  using Vector = typename Lanes<kLanes>::Vector;
+  const int64_t count = kCount > 0 ? kCount : taps.count;
+  float biases[kLanes];
+  for (float& each : biases) each = bias;
+  for (int64_t x = 0; x < width; x += kLanes) {
+    Vector sum, right;
+    std::memcpy(&sum, biases, sizeof(sum));
+    for (int64_t t = 0; t < count; ++t) {
+      std::memcpy(&right, from + (taps.from[t] + x), sizeof(right));
+      sum += taps.weight[t] * right;
+    }
+    if (beyond || x + kLanes <= width) {
+      std::memcpy(to + x, &sum, sizeof(sum));
+    } else {
+      float last[kLanes];
+      std::memcpy(last, &sum, sizeof(sum));
+      for (int64_t i = x; i < width; ++i) to[i] = last[i - x];
+    }
+  }
+}
+
+// Filters of more taps than a Band takes.
+void ConvolveSlowly(const Conv& conv, const Plane& plane) {
+  for (int64_t i = 0; i < conv.positions(); ++i) {
     float sum = plane.bias;
     for (int64_t kh = 0; kh < conv.h.kernel; ++kh) {
-      const int64_t row = conv.h.Source(y, kh);
+      const int64_t row = conv.h.Source(i / conv.w.out, kh);
       if (row < 0 || row >= conv.h.in) continue;
       for (int64_t kw = 0; kw < conv.w.kernel; ++kw) {
-        const int64_t column = conv.w.Source(x, kw);
+        const int64_t column = conv.w.Source(i % conv.w.out, kw);
         if (column >= 0 && column < conv.w.in)
           sum += plane.filter[kh * conv.w.kernel + kw] *
                  plane.in[row * conv.w.in + column];
       }
     }
-    to[x] = sum;
+    plane.out[i] = sum;
   }
 }
 
 // One channel of the result.
 template <int kLanes>
-PD_RUN_INLINE void ConvolvePlane(const Conv& conv, const Plane& plane) {
-  const int64_t stride = conv.w.stride, width = conv.w.out;
-  const bool few = conv.h.kernel * conv.w.kernel <= Taps::kMost;
-  const int64_t last = few ? conv.w.Inside(conv.w.kernel - 1).second : 0;
-  const int64_t first = std::min(conv.w.Inside(0).first, last);
-  for (int64_t y = 0; y < conv.h.out; ++y) {
-    float* const to = plane.out + y * width;
-    Taps taps;
-    for (int64_t kh = 0; few && kh < conv.h.kernel; ++kh) {
-      const int64_t row = conv.h.Source(y, kh);
-      if (row < 0 || row >= conv.h.in) continue;
-      for (int64_t kw = 0; kw < conv.w.kernel; ++kw) {
-        taps.weight[taps.count] = plane.filter[kh * conv.w.kernel + kw];
-        taps.from[taps.count++] = row * conv.w.in + conv.w.Source(0, kw);
-      }
+PD_RUN_INLINE void ConvolvePlane(const Conv& conv, const Band& band,
+                                 const Plane& plane, float* memory) {
+  const WindowAxis& h = conv.h;
+  const WindowAxis& w = conv.w;
+  Taps taps;
+  for (int64_t kh = 0; kh < h.kernel; ++kh)
+    for (int64_t kw = 0; kw < w.kernel; ++kw) {
+      const int64_t column = kw * w.dilation;
+      taps.weight[taps.count] = plane.filter[kh * w.kernel + kw];
+      taps.from[taps.count++] = kh * h.dilation * band.pitch +
+                                column % w.stride * band.part +
+                                column / w.stride;
     }
-    ConvolveEdge(conv, plane, y, 0, first);
-    int64_t x = first;
-    if (stride == 1) {
-      x = ConvolveRow<kLanes>(taps, plane, x, last, to);
-      x = ConvolveRow<4>(taps, plane, x, last, to);
+  for (int64_t begin = 0; begin < h.out; begin += band.rows) {
+    const int64_t rows = std::min(band.rows, h.out - begin);
+    const int64_t copied = CopiedRows(h, rows);
+    for (int64_t i = 0; i < copied; ++i)
+      CopyRow(conv, band, plane.in, begin * h.stride + i,
+              memory + i * band.pitch);
+    for (int64_t i = 0; i < rows; ++i) {
+      const float* const from = memory + i * h.stride * band.pitch;
+      const int64_t y = begin + i;
+      float* const to = plane.out + y * w.out;
+      // The next row is computed after this one; there is none after the last.
+      const bool beyond = (h.out - 1 - y) * w.out >= kLanes;
+      if (taps.count == 9)
+        ConvolveRow<kLanes, 9>(taps, from, plane.bias, w.out, beyond, to);
+      else
+        ConvolveRow<kLanes, 0>(taps, from, plane.bias, w.out, beyond, to);
     }
-    for (; x < last; ++x) {
-      float sum = plane.bias;
-      for (int64_t t = 0; t < taps.count; ++t)
-        sum += taps.weight[t] * plane.in[taps.from[t] + x * stride];
-      to[x] = sum;
-    }
-    ConvolveEdge(conv, plane, y, last, width);
   }
 }
 
-using PlaneFunction = void (*)(const Conv&, const Plane&);
+using PlaneFunction = void (*)(const Conv&, const Band&, const Plane&, float*);
 
-void PlanePortable(const Conv& conv, const Plane& plane) {
-  ConvolvePlane<4>(conv, plane);
+void PlanePortable(const Conv& conv, const Band& band, const Plane& plane,
+                   float* memory) {
+  ConvolvePlane<4>(conv, band, plane, memory);
 }
 
 #ifdef PD_RUN_X86
-PD_RUN_AVX2 void PlaneAvx2(const Conv& conv, const Plane& plane) {
-  ConvolvePlane<8>(conv, plane);
+PD_RUN_AVX2 void PlaneAvx2(const Conv& conv, const Band& band,
+                           const Plane& plane, float* memory) {
+  ConvolvePlane<8>(conv, band, plane, memory);
 }
 #endif
 
@@ -305,22 +376,28 @@ bool RunDepthwise(Call* call) {
   Conv conv;
   if (!ReadConv(call, &conv)) return false;
   const Activation activation = FunctionOf(*call, ConvInts::kFunction);
+  Band band;
+  if (!PlanBand(conv, &band)) return false;
   const PlaneFunction convolve = ChoosePlane();
   const int64_t each = conv.out / conv.groups;
-  call->threads()->For(conv.batch * conv.out, [&](int64_t begin, int64_t end,
-                                                  int) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t channel = i % conv.out;
-      const int64_t from = i / conv.out * conv.channels + channel / each;
-      float* out = call->Out(0).as<float>() + i * conv.positions();
-      convolve(conv,
-               {call->In(0).as<float>() + from * conv.h.in * conv.w.in,
-                call->In(1).as<float>() + channel * conv.depth,
-                call->Has(2) ? call->In(2).as<float>()[channel] : 0.0f, out});
-      if (activation.function != Function::kNone)
-        activation.Apply(conv.positions(), out, out);
-    }
-  });
+  call->threads()->For(
+      conv.batch * conv.out, [&](int64_t begin, int64_t end, int thread) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t channel = i % conv.out;
+          const int64_t from = i / conv.out * conv.channels + channel / each;
+          float* out = call->Out(0).as<float>() + i * conv.positions();
+          const Plane plane = {
+              call->In(0).as<float>() + from * conv.h.in * conv.w.in,
+              call->In(1).as<float>() + channel * conv.depth,
+              call->Has(2) ? call->In(2).as<float>()[channel] : 0.0f, out};
+          if (band.few)
+            convolve(conv, band, plane, call->Scratch(thread));
+          else
+            ConvolveSlowly(conv, plane);
+          if (activation.function != Function::kNone)
+            activation.Apply(conv.positions(), out, out);
+        }
+      });
   return true;
 }
 
