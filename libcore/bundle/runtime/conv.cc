@@ -190,7 +190,8 @@ struct Band {
   bool few = false;    // taps
   int64_t rows = 0;    // of the result
   int64_t part = 0;    // elements of a row between one of s rows and the next
-  int64_t pitch = 0;   // s of them
+  int64_t parts = 0;   // s, or how many of them are read
+  int64_t pitch = 0;   // elements of them all
   int64_t floats = 0;  // in all
 };
 
@@ -202,8 +203,10 @@ bool PlanBand(const Conv& conv, Band* band) {
   const WindowAxis& w = conv.w;
   band->few = conv.depth <= Band::kMostTaps;
   if (!band->few) return true;
+  // Columns that no tap reads are left out.
+  band->parts = std::min(w.stride, (w.kernel - 1) * w.dilation + 1);
   band->part = w.out + (w.kernel - 1) * w.dilation / w.stride + Band::kSlack;
-  if (!Multiply({band->part, w.stride}, &band->pitch)) return false;
+  if (!Multiply({band->part, band->parts}, &band->pitch)) return false;
   band->rows = 1;
   while (band->rows < conv.h.out &&
          CopiedRows(conv.h, band->rows + 1) <= Band::kFloats / band->pitch)
@@ -251,7 +254,7 @@ PD_RUN_INLINE void CopyRow(const Conv& conv, const Band& band,
     return;
   }
   const float* const from = plane + row * w.in;
-  for (int64_t s = 0; s < w.stride; ++s, to += band.part) {
+  for (int64_t s = 0; s < band.parts; ++s, to += band.part) {
     // Element i is the picture's column i * stride + s - before.
     const int64_t shift = s - w.before;
     const int64_t first =
