@@ -374,8 +374,11 @@ TEST_F(GrpcTest, TheEndLosesNothing) {
           continue;
         }
         // Not let in any more.
-        if (!ending || status.error_code() != grpc::StatusCode::UNAVAILABLE)
+        if (!ending || status.error_code() != grpc::StatusCode::UNAVAILABLE) {
           ++lost;
+          ADD_FAILURE() << status.error_code() << ": "
+                        << status.error_message();
+        }
         return;
       }
     });

@@ -216,6 +216,9 @@ absl::Status Server::Start() {
 void Server::Drain() {
   if (threads_.empty()) return;
   draining_ = true;
+  // Shutdown cancels calls that clients begin before they hear of it; for a
+  // moment they are told to go elsewhere.
+  std::this_thread::sleep_for(kGrace);
   server_->Shutdown();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
@@ -234,6 +237,11 @@ void Server::Work(grpc::ServerCompletionQueue* queue) {
   for (;;) {
     GrpcCall call(queue, options_, draining_);
     if (!call.Await(&generic_)) break;
+    if (draining_) {
+      call.Finish(Failure(grpc::StatusCode::UNAVAILABLE,
+                          "the server is shutting down"));
+      continue;
+    }
     if (call.method() == absl::StrCat(kMethods, "ModelStreamInfer")) {
       Stream(&call);
       continue;
