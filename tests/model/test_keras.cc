@@ -74,7 +74,7 @@ TEST(Keras, AnswersOfEveryNetwork) {
       ExpectNear(got->at(name), array, name);
     }
   }
-  EXPECT_EQ(networks, 22);
+  EXPECT_EQ(networks, 24);
 }
 
 KerasFile Parsed(const std::string& name) {

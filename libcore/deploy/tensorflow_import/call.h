@@ -48,6 +48,7 @@ struct TfShared {
   const TfGraph* graph = nullptr;
   int64_t next = 0;    ///< number of the next value without a name
   int64_t bodies = 0;  ///< that were imported
+  int depth = 0;       ///< of the one that is imported now, in others
   /// By function that a loop runs: whether output i is argument i as it is.
   std::map<std::string, std::vector<bool>> handed_on;
 };

@@ -30,10 +30,8 @@ OnnxFileAttr GraphAttr(OnnxFileGraph graph) {
 TfFlatFunction FlatFunction(TfCall* call, const std::string& name,
                             const char* part) {
   if (!call->ok()) return {};
-  int depth = 0;
-  for (const TfBuild* b = &call->build(); b != nullptr; b = b->outer) ++depth;
   TfShared& shared = *call->build().shared;
-  if (depth > kMostBodiesDeep || ++shared.bodies > kMostBodies) {
+  if (shared.depth >= kMostBodiesDeep || ++shared.bodies > kMostBodies) {
     call->Fail(Unimplemented("functions run more than %d deep or %d times",
                              kMostBodiesDeep, kMostBodies));
     return {};
@@ -60,7 +58,9 @@ void RunNodes(TfCall* call, const TfFlatFunction& function, TfBuild* build) {
     build->read.insert(node.inputs.begin(), node.inputs.end());
   }
   build->read.insert(function.outputs.begin(), function.outputs.end());
+  ++build->shared->depth;
   call->Fail(ImportTfNodes(function.nodes, build));
+  --build->shared->depth;
 }
 
 // An input of the call as a function sees it, without what the function's
@@ -192,7 +192,9 @@ void ImportCases(TfCall* call) {
 
 // Whether a function's output i is its argument i as it is, for each i.
 absl::StatusOr<std::vector<bool>> HandedOn(TfShared* shared,
-                                           const std::string& name) {
+                                           const std::string& name, int depth) {
+  // Loops deeper in each other are refused when they are imported.
+  if (depth > kMostBodiesDeep) return std::vector<bool>();
   const auto known = shared->handed_on.find(name);
   if (known != shared->handed_on.end()) return known->second;
   // Where the function runs itself, nothing counts as handed on.
@@ -213,7 +215,7 @@ absl::StatusOr<std::vector<bool>> HandedOn(TfShared* shared,
     const auto body = node.attrs.find("body");
     if (body == node.attrs.end()) continue;
     PD_ASSIGN_OR_RETURN(const std::vector<bool> inner,
-                        HandedOn(shared, body->second.text));
+                        HandedOn(shared, body->second.text, depth + 1));
     for (size_t i = 0; i < inner.size() && i < node.inputs.size(); ++i)
       if (inner[i])
         same[i == 0 ? node.name : absl::StrCat(node.name, ":", i)] = of(i);
@@ -240,7 +242,7 @@ class WhileImport {
     first_ = FlatFunction(call_, test, "first");
     CheckCounts();
     if (!call_->ok()) return;
-    auto same = HandedOn(call_->build().shared.get(), body);
+    auto same = HandedOn(call_->build().shared.get(), body, 0);
     if (!same.ok()) return call_->Fail(same.status());
     same_ = *std::move(same);
     same_.resize(call_->InputCount(), false);
