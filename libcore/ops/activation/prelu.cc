@@ -7,6 +7,7 @@
 #include "libcore/ops/activation/prelu.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -45,6 +46,41 @@ absl::StatusOr<Slopes> ReadSlopes(const OpDesc& op, const Shape& x,
 
 namespace {
 
+// Operands are chosen, not products: the compiler makes no vectors of products
+// that only some elements need, since they could trap.
+template <typename T>
+void PreluRun(const T* x, T alpha, int64_t n, T* out) {
+  if (!std::isfinite(alpha)) {  // positive numbers stay what they are
+    for (int64_t i = 0; i < n; ++i) out[i] = x[i] > T(0) ? x[i] : alpha * x[i];
+    return;
+  }
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const T high = x[i] > T(0) ? x[i] : T(0);
+    const T low = x[i] > T(0) ? T(0) : x[i];
+    out[i] = high + alpha * low;
+  }
+}
+template <typename T>
+void PreluGradRun(const T* x, const T* d, T alpha, int64_t n, T* dx) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const T factor = x[i] > T(0) ? T(1) : alpha;
+    dx[i] = factor * d[i];
+  }
+}
+template <typename T>
+double PreluSlope(const T* x, const T* d, int64_t n) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) {
+    const T low = x[i] > T(0) ? T(0) : x[i];
+    const T g = x[i] > T(0) ? T(0) : d[i];
+    sum += double{g} * double{low};
+  }
+  return sum;
+}
+
 absl::StatusOr<Step> BindPrelu(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* alpha = context->Input("Alpha");
@@ -65,11 +101,7 @@ absl::StatusOr<Step> BindPrelu(BindContext* context) {
                       const T a = alpha->data<T>()[n];
                       for (int64_t o = 0; o < s.outer; ++o) {
                         const int64_t first = (o * s.n + n) * s.inner;
-#pragma omp simd
-                        for (int64_t i = first; i < first + s.inner; ++i) {
-                          const T below = a * in[i];
-                          result[i] = in[i] > T(0) ? in[i] : below;
-                        }
+                        PreluRun(in + first, a, s.inner, result + first);
                       }
                     }
                   });
@@ -102,18 +134,10 @@ absl::StatusOr<Step> BindPreluGrad(BindContext* context) {
                       double sum = 0;
                       for (int64_t o = 0; o < s.outer; ++o) {
                         const int64_t first = (o * s.n + n) * s.inner;
-                        const int64_t last = first + s.inner;
-#pragma omp simd reduction(+ : sum)
-                        for (int64_t i = first; i < last; ++i) {
-                          const double part = double{d[i]} * double{in[i]};
-                          sum += in[i] > T(0) ? 0.0 : part;
-                        }
+                        sum += PreluSlope(in + first, d + first, s.inner);
                         if (to_x == nullptr) continue;
-#pragma omp simd
-                        for (int64_t i = first; i < last; ++i) {
-                          const T below = a * d[i];
-                          to_x[i] = in[i] > T(0) ? d[i] : below;
-                        }
+                        PreluGradRun(in + first, d + first, a, s.inner,
+                                     to_x + first);
                       }
                       if (dalpha != nullptr)
                         dalpha->data<T>()[n] = static_cast<T>(sum);
