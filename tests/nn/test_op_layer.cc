@@ -359,6 +359,18 @@ TEST(OpLayer, WithoutAGradientOnTheWayToTheLoss) {
             "no error");
 }
 
+// `custom` says the same of an operator, which has to be there.
+TEST(OpLayer, CustomIsTheSameOfAPlugInsOperator) {
+  EXPECT_EQ(ProgramOf("layer { input: \"x\" custom { op: scale attr { name: "
+                      "bias value: 2 } } }"),
+            ProgramOf("layer { input: \"x\" op { type: scale attr { name: "
+                      "bias value: 2 } } }"));
+  EXPECT_EQ(ErrorOf("layer { name: \"l\" input: \"x\"\n"
+                    "custom { op: custom_relu } }"),
+            "job.pbtxt:4:1: layer 'l': no plug-in has an operator "
+            "'custom_relu'; name its library with --plugin");
+}
+
 // Of all operators here, each says that it cannot be a layer, or fails with a
 // message about the call; none ends the program.
 TEST(OpLayer, AnyTypeGivesAnAnswer) {

@@ -14,6 +14,15 @@
 #include "libcore/nn/saved_networks.h"
 
 namespace pd {
+namespace {
+
+// Layers of operators are named by these.
+std::string OperatorOr(std::string kind, const job::Layer& layer) {
+  if (layer.has_op()) return layer.op().type();
+  return layer.has_custom() ? layer.custom().op() : kind;
+}
+
+}  // namespace
 
 LayerContext::LayerContext(const job::Layer& layer, LayerName name,
                            LayerReads reads, const ModelParts& parts,
@@ -21,7 +30,7 @@ LayerContext::LayerContext(const job::Layer& layer, LayerName name,
     : layer_(layer),
       name_(std::move(name.full)),
       owner_(std::move(name.owner)),
-      kind_(layer.has_op() ? layer.op().type() : KindOf(layer)),
+      kind_(OperatorOr(KindOf(layer), layer)),
       reads_(std::move(reads)),
       parts_(parts),
       part_(std::move(part)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer `op`: any operator, checked against its schema while the job is
-// read. It appends the op that a typed layer appends.
+// The layers `op`, any operator, and `custom`, one of a plug-in, checked
+// against its schema while the job is read. They append the op that a typed
+// layer appends.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -45,10 +46,24 @@ absl::Status Twice(const char* what, const std::string& name) {
   return InvalidArgument("%s '%s' is given twice", what, name);
 }
 
+// The operator of a layer. `custom` has the fields of `op`, with
+// another name for the type.
+job::Op OpOf(const job::Layer& layer) {
+  if (layer.has_op()) return layer.op();
+  const job::Custom& custom = layer.custom();
+  job::Op op;
+  op.set_type(custom.op());
+  *op.mutable_input() = custom.input();
+  *op.mutable_parameter() = custom.parameter();
+  *op.mutable_attr() = custom.attr();
+  *op.mutable_output() = custom.output();
+  return op;
+}
+
 class OpLayer {
  public:
-  OpLayer(LayerContext* c, const OpDef& def)
-      : c_(c), p_(c->layer().op()), def_(def) {
+  OpLayer(LayerContext* c, const job::Op& said, const OpDef& def)
+      : c_(c), p_(said), def_(def) {
     op_.type = def.type();
   }
 
@@ -238,24 +253,30 @@ absl::Status UnknownType(const std::string& type, const OpRegistry& registry) {
 }
 
 absl::StatusOr<std::string> BuildOp(LayerContext* c) {
-  const std::string& type = c->layer().op().type();
+  const job::Op op = OpOf(c->layer());
+  const std::string& type = op.type();
   const OpRegistry& registry = c->main()->registry();
   const std::string reason = ReasonAgainstLayer(type, registry);
   if (!reason.empty())
     return InvalidArgument("operator '%s' cannot be a layer: it %s", type,
                            reason);
   const OpDef* def = registry.Find(type);
+  if (def == nullptr && c->layer().has_custom())
+    return InvalidArgument(
+        "no plug-in has an operator '%s'; name its library with --plugin",
+        type);
   if (def == nullptr) return UnknownType(type, registry);
-  return OpLayer(c, *def).Build();
+  return OpLayer(c, op, *def).Build();
 }
 
 // Whether the op needs an input that neither `input` nor `parameter` says.
 bool OpTakesInput(const job::Layer& layer, const OpRegistry& registry) {
-  const OpDef* def = registry.Find(layer.op().type());
+  const job::Op op = OpOf(layer);
+  const OpDef* def = registry.Find(op.type());
   if (def == nullptr) return false;
   std::set<std::string> said;
-  for (const auto& input : layer.op().input()) said.insert(input.slot());
-  for (const auto& input : layer.op().parameter()) said.insert(input.slot());
+  for (const auto& input : op.input()) said.insert(input.slot());
+  for (const auto& input : op.parameter()) said.insert(input.slot());
   return std::any_of(def->inputs().begin(), def->inputs().end(),
                      [&](const SlotDef& slot) {
                        return !slot.optional && said.count(slot.name) == 0;
@@ -265,7 +286,8 @@ bool OpTakesInput(const job::Layer& layer, const OpRegistry& registry) {
 }  // namespace
 
 void AddOpLayers(LayerTable* table) {
-  (*table)[job::Layer::kOp] = {BuildOp, 0, kAnyInputs, OpTakesInput};
+  for (const auto kind : {job::Layer::kOp, job::Layer::kCustom})
+    (*table)[kind] = {BuildOp, 0, kAnyInputs, OpTakesInput};
 }
 
 }  // namespace pd
