@@ -123,6 +123,22 @@ TEST(MathFunctions, AtTheEndsOfTheirDomains) {
   ExpectNear("tan", {-kInfinity, -1e10f, 1e5f, kInfinity, std::nanf("")});
 }
 
+// Levels and widths are computed by floor(log2(x)).
+TEST(MathFunctions, PowersOfTwoHaveWholeLogarithms) {
+  std::vector<float> powers;
+  for (int k = -126; k < 128; ++k) powers.push_back(std::ldexp(1.0f, k));
+  KernelCase c;
+  Feed(&c, "x",
+       MakeArray<float>({static_cast<int64_t>(powers.size())}, powers));
+  Append(&c, Unary("log2"));
+  c.fetches = {"y"};
+  const KernelResult fast = RunCase(c, true);
+  ASSERT_EQ(fast.labels.at("log2"), "cpu:any_layout");
+  for (int k = -126; k < 128; ++k)
+    EXPECT_EQ(fast.values.at("y").data<float>()[k + 126],
+              static_cast<float>(k));
+}
+
 // Where clip and abs have no slope, an infinite gradient is none either.
 TEST(MathFunctions, ZeroSlopesStayZero) {
   for (const char* type : {"abs", "clip"}) {

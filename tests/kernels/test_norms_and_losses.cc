@@ -73,6 +73,20 @@ TEST(GroupNorms, ChannelsLastAreTheReferenceKernels) {
       c, {{"group_norm", "reference"}, {"group_norm_grad", "reference"}});
 }
 
+// An empty region of a picture: the mean is the value, to the bit.
+TEST(GroupNorms, ConstantRegionsGiveZero) {
+  for (const std::string type : {"group_norm", "instance_norm"}) {
+    KernelCase c = NormCase(type, {1, 2, 56, 56}, 2, false);
+    Feed(&c, "x",
+         MakeArray<float>({1, 2, 56, 56}, std::vector<float>(6272, 255.3f)));
+    c.wrt = {};
+    const KernelResult fast = RunCase(c, true);
+    ASSERT_EQ(fast.labels.at(type), "cpu:runs");
+    for (int i = 0; i < 6272; ++i)
+      ASSERT_EQ(fast.values.at("y").data<float>()[i], 0) << type;
+  }
+}
+
 KernelCase LogitCase(const Shape& shape) {
   KernelCase c;
   Array x = RandomArray(shape, 1);
@@ -108,6 +122,28 @@ TEST(SigmoidCrossEntropy, NormalizedIsTheReferenceKernels) {
   KernelCase c = LogitCase({3, 17});
   c.program.global().ops.back().attrs["normalize"] = true;
   ExpectLikeReference(c, {{type, "reference"}, {type + "_grad", "reference"}});
+}
+
+// log(1 + e^-x), which is small beside x.
+TEST(SigmoidCrossEntropy, ConfidentAnswersKeepTheirLoss) {
+  const std::vector<float> x = {6, 10, 13, 16, 20};
+  KernelCase c;
+  Feed(&c, "x", MakeArray<float>({5}, x));
+  Feed(&c, "label", MakeArray<float>({5}, {1, 1, 1, 1, 1}));
+  OpDesc op;
+  op.type = "sigmoid_cross_entropy_with_logits";
+  op.SetInput("X", {"x"});
+  op.SetInput("Label", {"label"});
+  op.SetOutput("Out", {"y"});
+  Append(&c, op);
+  c.fetches = {"y"};
+  const KernelResult fast = RunCase(c, true);
+  ASSERT_EQ(fast.labels.at(op.type), "cpu:vectors");
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double loss = std::log1p(std::exp(-double{x[i]}));
+    EXPECT_NEAR(fast.values.at("y").data<float>()[i], loss, 1e-6 * loss)
+        << x[i];
+  }
 }
 
 TEST(SigmoidCrossEntropy, InfinitiesAndNan) {

@@ -141,7 +141,7 @@ void ForFunction(Function function, const Run& run) {
     case Function::kErf:
       return run(static_cast<ErfFunction*>(nullptr));
     default:
-      return;  // those of math_functions.cc
+      return;  // math_functions.cc has the others
   }
 }
 
@@ -243,7 +243,7 @@ const Kind& KindOf(const OpDesc& op) {
   return *kind;
 }
 
-Activation ReadActivation(const OpDesc& op, Function function) {
+Activation ReadActivation(const OpDesc& op, Function function, DType dtype) {
   Activation a;
   a.function = function;
   a.threshold = op.AttrOr("threshold", a.threshold);
@@ -255,6 +255,10 @@ Activation ReadActivation(const OpDesc& op, Function function) {
   a.eps = op.AttrOr("eps", a.eps);
   a.low = op.AttrOr("min", a.low);
   a.high = op.AttrOr("max", a.high);
+  if (dtype == DType::kBFloat16) {  // clip's bounds are numbers of X's type
+    a.low = static_cast<float>(BFloat16(a.low));
+    a.high = static_cast<float>(BFloat16(a.high));
+  }
   return a;
 }
 
@@ -281,6 +285,12 @@ absl::Status CheckFunction(const BindContext& context, const Activation& a) {
       (a.function == Function::kSoftShrink && !(a.lambda >= 0)))
     return Unimplemented("the threshold is negative");
   return absl::OkStatus();
+}
+
+// Whether the slope at 0 is infinite: times the zeros of padding it is NaN.
+bool HasPole(Function f) {
+  return f == Function::kSqrt || f == Function::kLog || f == Function::kLog2 ||
+         f == Function::kLog10;
 }
 
 bool IsTaken(const Tensor& tensor) {
@@ -323,7 +333,7 @@ absl::StatusOr<Step> BindActivation(BindContext* context) {
   if (!IsTaken(*x)) return Unimplemented("it is for float32 and bfloat16");
   if (!kind.keeps_zero && x->physical_size() != x->size())
     return Unimplemented("the layout has padding, which would not stay zero");
-  const Activation a = ReadActivation(context->op(), kind.function);
+  const Activation a = ReadActivation(context->op(), kind.function, x->dtype());
   PD_RETURN_IF_ERROR(CheckFunction(*context, a));
   PD_ASSIGN_OR_RETURN(Tensor * out,
                       context->Out(context->Output("Out"), x->layout()));
@@ -338,11 +348,13 @@ absl::StatusOr<Step> BindActivationGrad(BindContext* context) {
   Tensor* dout = context->Input("Out@GRAD");
   if (v == nullptr || !IsTaken(*v))
     return Unimplemented("it is for float32 and bfloat16");
+  if (HasPole(kind.function) && v->physical_size() != v->size())
+    return Unimplemented("the layout has padding, which would not stay zero");
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Out@GRAD", v->dtype(), v->size()));
   if (context->Input("Out@GRAD")->shape() != v->shape())
     return Unimplemented("the gradient has another shape than its operand");
-  const Activation a = ReadActivation(context->op(), kind.function);
+  const Activation a = ReadActivation(context->op(), kind.function, v->dtype());
   PD_RETURN_IF_ERROR(CheckFunction(*context, a));
   PD_ASSIGN_OR_RETURN(dout, context->In(dout, v->layout()));
   PD_ASSIGN_OR_RETURN(Tensor * dx,

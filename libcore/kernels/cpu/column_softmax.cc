@@ -29,10 +29,11 @@ HWY_INLINE V KeepNan(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 HWY_INLINE V ExpBelow(V x) { return KeepNan(x, hn::Exp(kTag, x)); }
 HWY_INLINE V LogOfSum(V sum) { return KeepNan(sum, hn::Log(kTag, sum)); }
 
-// The distance from the largest element, with PaddlePaddle's floor.
-HWY_INLINE V BelowOf(V x, V largest) {
+// The distance from the largest element; log_softmax has PaddlePaddle's floor.
+HWY_INLINE V BelowOf(V x, V largest, bool log) {
   const V floor = hn::Set(kTag, -64.0f);
   const V below = hn::Sub(x, largest);
+  if (!log) return below;
   return hn::IfThenElse(hn::Lt(below, floor), floor, below);
 }
 
@@ -54,8 +55,8 @@ void LinesForward(const float* x, int64_t n, int64_t inner, int64_t lines,
   for (int64_t i = 0; i < n; ++i) {
     const float* from = x + i * inner;
     float* to = out + i * inner;
-    const V a = BelowOf(hn::MaskedLoad(here, kTag, from), max0);
-    const V b = BelowOf(hn::MaskedLoad(next, kTag, from + step), max1);
+    const V a = BelowOf(hn::MaskedLoad(here, kTag, from), max0, log);
+    const V b = BelowOf(hn::MaskedLoad(next, kTag, from + step), max1, log);
     const V ea = ExpBelow(a), eb = ExpBelow(b);
     sum0 = hn::Add(sum0, ea);
     sum1 = hn::Add(sum1, eb);

@@ -62,14 +62,15 @@ void ForNormGroups(const NormShape& s, const Body& body) {
               });
 }
 
-double SumOfRun(const float* x, int64_t n) {
+// sum(x - from)
+double SumOfRun(float from, const float* x, int64_t n) {
   double sum = 0;
   for (int64_t i = 0; i < n; i += kNormPart) {
     const float* part = x + i;
     const int64_t count = std::min(kNormPart, n - i);
     float some = 0;
 #pragma omp simd reduction(+ : some)
-    for (int64_t k = 0; k < count; ++k) some += part[k];
+    for (int64_t k = 0; k < count; ++k) some += part[k] - from;
     sum += double{some};
   }
   return sum;
@@ -124,7 +125,9 @@ void NormalizeGroup(const NormShape& s, const NormTensors& t, int64_t at) {
   const int64_t start = at * s.width() * n;
   const float* x = t.x->data<float>() + start;
   float* y = t.y->data<float>() + start;
-  const double mean = SumOfRun(x, s.width() * n) / s.count();
+  // Around an element: roundings grow with the distance from 0.
+  const double mean =
+      double{x[0]} + SumOfRun(x[0], x, s.width() * n) / s.count();
   const auto middle = static_cast<float>(mean);
   // The rounding of the mean is taken back.
   const double off = mean - double{middle};

@@ -96,7 +96,16 @@ struct LogFunction : WithoutAttributes {
 };
 struct Log2Function : WithoutAttributes {
   using WithoutAttributes::WithoutAttributes;
-  V Value(V x) const { return AtEndsOfLog(x, hn::Log2(kTag, x)); }
+  // Powers of two have whole logarithms, as the reference's are.
+  V Value(V x) const {
+    const V y = AtEndsOfLog(x, hn::Log2(kTag, x));
+    const hn::RebindToUnsigned<decltype(kTag)> bits;
+    const auto fraction =
+        hn::And(hn::BitCast(bits, x), hn::Set(bits, 0x7fffff));
+    const auto is_power =
+        hn::RebindMask(kTag, hn::Eq(fraction, hn::Zero(bits)));
+    return hn::IfThenElse(is_power, hn::Round(y), y);
+  }
   V Slope(V x) const { return hn::Div(One(), hn::Mul(x, Const(0.69314718f))); }
 };
 struct Log10Function : WithoutAttributes {
@@ -335,7 +344,7 @@ void ForMathFunction(Function function, const Run& run) {
     PD_CASE(Logit);
     PD_CASE(Clip);
     default:
-      return;  // those of activation.cc
+      return;  // activation.cc has the others
   }
 #undef PD_CASE
 }

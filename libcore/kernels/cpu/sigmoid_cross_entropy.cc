@@ -48,7 +48,9 @@ HWY_INLINE void ForLogits(const float* x, const float* label, const float* dout,
 void LogitLosses(const float* x, const float* label, const float*,
                  float ignored, int64_t n, float* out) {
   ForLogits(x, label, nullptr, ignored, n, out, [](V v, V l, V) HWY_ATTR {
-    return hn::NegMulAdd(v, l, SoftplusOf(v));
+    // The small part last: it would be lost beside x.
+    return hn::Add(hn::NegMulAdd(v, l, hn::Max(v, Zero())),
+                   SoftplusOf(hn::Neg(hn::Abs(v))));
   });
 }
 
