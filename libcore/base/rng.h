@@ -50,12 +50,20 @@ class Philox {
 
   /// Standard normal number `i` (Box-Muller over the pair that holds it).
   double Normal(uint64_t i) const {
-    const auto block = Block(i >> 1);
+    const Polar at = NormalPair(i >> 1);
+    return at.radius * ((i & 1) != 0 ? std::sin(at.angle) : std::cos(at.angle));
+  }
+
+  /// The normal numbers 2 `pair` and 2 `pair` + 1 as a point of the plane.
+  struct Polar {
+    double radius, angle;
+  };
+  Polar NormalPair(uint64_t pair) const {
+    const auto block = Block(pair);
     // (0, 1]: the logarithm stays finite.
     const double u = (block[0] + 1.0) * 0x1p-32;
-    const double angle = block[1] * (2.0 * 3.14159265358979323846 * 0x1p-32);
-    const double radius = std::sqrt(-2.0 * std::log(u));
-    return radius * ((i & 1) != 0 ? std::sin(angle) : std::cos(angle));
+    return {std::sqrt(-2.0 * std::log(u)),
+            block[1] * (2.0 * 3.14159265358979323846 * 0x1p-32)};
   }
 
   static float ToUniform(uint32_t bits) {

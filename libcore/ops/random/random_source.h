@@ -50,15 +50,12 @@ class OrderedNumbers {
     return block_[i & 3];
   }
   float Uniform(uint64_t i) { return Philox::ToUniform(U32(i)); }
-  /// Philox::Normal, whose formula this is for both numbers of a pair.
+  /// Philox::Normal.
   double Normal(uint64_t i) {
     if (i >> 1 != pair_at_) {
       pair_at_ = i >> 1;
-      const auto block = numbers_.Block(pair_at_);
-      const double u = (block[0] + 1.0) * 0x1p-32;
-      const double angle = block[1] * (2.0 * M_PI * 0x1p-32);
-      const double radius = std::sqrt(-2.0 * std::log(u));
-      pair_ = {radius * std::cos(angle), radius * std::sin(angle)};
+      const Philox::Polar at = numbers_.NormalPair(pair_at_);
+      pair_ = {at.radius * std::cos(at.angle), at.radius * std::sin(at.angle)};
     }
     return pair_[i & 1];
   }
