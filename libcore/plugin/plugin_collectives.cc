@@ -279,6 +279,7 @@ absl::Status PluginCollectives::SendTo(size_t rank, const void* data,
                                        int64_t count, DType dtype,
                                        C_CCLComm comm) {
   const PluginDriver& driver = device_->driver();
+  PD_RETURN_IF_ERROR(device_->Enter());
   return driver.Call("xccl_send", driver.table.xccl_send,
                      const_cast<void*>(data), static_cast<size_t>(count),
                      CTypeOf(dtype), rank, comm, device_->stream());
@@ -287,6 +288,7 @@ absl::Status PluginCollectives::ReceiveFrom(size_t rank, void* data,
                                             int64_t count, DType dtype,
                                             C_CCLComm comm) {
   const PluginDriver& driver = device_->driver();
+  PD_RETURN_IF_ERROR(device_->Enter());
   return driver.Call("xccl_recv", driver.table.xccl_recv, data,
                      static_cast<size_t>(count), CTypeOf(dtype), rank, comm,
                      device_->stream());
@@ -448,7 +450,8 @@ absl::Status PluginCollectives::Run(const CollectiveCall& call,
                                : device_->Copy(call.out, call.in, bytes);
   const std::lock_guard<std::mutex> lock(mutex_);
   PD_ASSIGN_OR_RETURN(Channel * channel, ChannelOf(ring));
-  const std::pair<Collective, DType> key(call.kind, call.dtype);
+  const std::tuple<Collective, DType, Reduction> key(call.kind, call.dtype,
+                                                     call.op);
   auto works = channel->works.find(key);
   if (works == channel->works.end()) {
     PD_ASSIGN_OR_RETURN(const bool tried, Works(call, ring, channel));
@@ -512,7 +515,7 @@ absl::Status PluginCollectives::Send(const Communicator& ring, int peer,
                                      const Tensor& x, const MessagePart& part) {
   PD_ASSIGN_OR_RETURN(MessageHeader header,
                       MessageHeaderOf(x.dtype(), x.shape()));
-  header.by_device = peer == ring.rank() ? 0 : 1;
+  header.by_device = peer == ring.rank() ? 0 : static_cast<int64_t>(part.num);
   const char* data = static_cast<const char*>(x.raw()) + part.begin(x);
   const size_t bytes = part.bytes(x);
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -539,6 +542,10 @@ absl::Status PluginCollectives::Receive(const Communicator& ring, int peer,
   char* data = static_cast<char*>(out->raw()) + part.begin(*out);
   const size_t bytes = part.bytes(*out);
   PD_RETURN_IF_ERROR(ExpectMessage(header, *out));
+  if (header.by_device != 0 &&
+      header.by_device != static_cast<int64_t>(part.num))
+    return InvalidArgument("one of %d parts was sent; one of %d is expected",
+                           header.by_device, part.num);
   if (part.num > 1)
     PD_RETURN_IF_ERROR(device_->Clear(out->raw(), out->bytes()));
   C_CCLComm pair = nullptr;

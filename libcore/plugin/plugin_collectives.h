@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -39,8 +40,8 @@ struct CollectiveCall {
   Collective kind = Collective::kAllReduce;
   DType dtype = DType::kFloat32;
   int64_t count = 0;
-  Reduction op = Reduction::kSum;  // of the kinds that reduce
-  int root = 0;                    // of kReduce, kBroadcast, kScatter
+  Reduction op = Reduction::kSum;  // for the kinds that reduce
+  int root = 0;                    // for kReduce, kBroadcast, kScatter
   const void* in = nullptr;
   void* out = nullptr;
 };
@@ -74,7 +75,7 @@ class PluginCollectives {
   struct Channel {
     C_CCLComm comm = nullptr;
     bool open = false;
-    std::map<std::pair<Collective, DType>, bool> works;
+    std::map<std::tuple<Collective, DType, Reduction>, bool> works;
   };
   // A group of this process and another, for messages.
   struct Pair {
@@ -84,7 +85,7 @@ class PluginCollectives {
   // Processes that make a group, which speak by the host until there is one.
   struct Party {
     size_t size = 0, rank = 0;
-    std::function<absl::Status(void* data, size_t bytes)> share;  // of rank 0
+    std::function<absl::Status(void* data, size_t bytes)> share;  // rank 0's
     std::function<absl::StatusOr<bool>(bool mine)> all_say;
   };
   static Party RingParty(const Communicator& ring);

@@ -9,6 +9,7 @@ build=$1
 export PATH=$build/bin:$PATH
 plugin=$build/tests/plugin/plugins/libfiles_device.so
 top=$(mktemp -d)
+touch "$top/begin"
 trap 'rm -rf "$top"' EXIT
 fail() {
   echo "collectives_test: $1" >&2
@@ -51,6 +52,6 @@ for name in xccl_group_start xccl_send xccl_recv xccl_group_end; do
   grep -qx "$name" "$top/calls_in_groups" || fail "$name is not called for alltoall"
 done
 ! grep -q xccl_all_to_all "$top/calls_in_groups" || fail "the table has xccl_all_to_all"
-left=$(find /tmp -maxdepth 1 -name 'files_device.*' -newer "$top" | wc -l)
+left=$(find /tmp -maxdepth 1 -name 'files_device.*' -newer "$top/begin" | wc -l)
 [ "$left" = 0 ] || fail "$left groups were not left"
 echo "$passed cases"

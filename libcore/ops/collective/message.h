@@ -23,8 +23,8 @@ constexpr size_t kMostMessageAxes = 9;
 struct MessageHeader {
   int64_t dtype = 0, axes = 0;
   int64_t extents[kMostMessageAxes] = {};
-  /// The elements do not follow: the sender's device hands them to the
-  /// receiver's by its driver.
+  /// Where the sender's device hands the elements to the receiver's by its
+  /// driver: how many parts the tensor has. 0: the elements follow.
   int64_t by_device = 0;
 };
 
