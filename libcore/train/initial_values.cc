@@ -325,6 +325,7 @@ absl::Status SetInitialParameters(const TrainProgram& program,
   std::vector<std::string> missing;
   std::set<std::string> embeddings;
   const InitialParameters* strictest = nullptr;
+  const InitialParameters* states = nullptr;
   int64_t models = 0;
   for (const InitialParameters& source : sources) {
     if (source.words.has_value()) {
@@ -336,6 +337,7 @@ absl::Status SetInitialParameters(const TrainProgram& program,
     }
     // Moments and counters of a saved program's updates.
     if (absl::EndsWith(source.model, ".pdopt")) {
+      states = &source;
       PD_RETURN_IF_ERROR(
           TakeParameters(program.main, source, session).status());
       continue;
@@ -352,6 +354,12 @@ absl::Status SetInitialParameters(const TrainProgram& program,
     if (strictest == nullptr || source.missing < strictest->missing)
       strictest = &source;
   }
+  // A saved program may bring its parameters; layers do not.
+  if (models == 0 && states != nullptr && program.values.empty())
+    return InvalidArgument(
+        "'%s' holds an optimizer's states alone; name the file of the "
+        "parameters too",
+        states->model);
   missing.erase(std::remove_if(missing.begin(), missing.end(),
                                [&](const std::string& name) {
                                  return program.values.count(name) > 0 ||

@@ -33,7 +33,7 @@ VariableBroadcast::VariableBroadcast(const OwnedVariables& variables,
   for (int rank = 0; rank < processes_.size(); ++rank)
     for (const auto& [name, owner] : variables) {
       if (owner != rank) continue;
-      Scope::Entry* entry = scope->Find(name);
+      Scope::Entry* entry = scope->Peek(name);  // Find would lend it for good
       PD_INVARIANT(entry != nullptr && entry->tensor.has_value());
       const size_t bytes = static_cast<size_t>(entry->tensor.size()) *
                            SizeOf(entry->tensor.dtype());
