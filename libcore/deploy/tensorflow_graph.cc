@@ -185,9 +185,12 @@ absl::Status TakeSource(const TfNode& node, TfBuild* build) {
 absl::Status ImportTfNode(const TfNode& node, TfBuild* build) {
   if (build->values.count(node.name) > 0) return absl::OkStatus();  // an input
   if (IsSource(node.op)) return TakeSource(node, build);
-  const TfImportEntry& entry = TfTable().at(node.op);
-  TfCall call(node, entry.onnx_type, build);
-  entry.import(&call);
+  const auto entry = TfTable().find(node.op);
+  // A function that no attribute names is looked through by nobody before.
+  if (entry == TfTable().end())
+    return Unimplemented("operator '%s' is not supported", node.op);
+  TfCall call(node, entry->second.onnx_type, build);
+  entry->second.import(&call);
   return call.status();
 }
 

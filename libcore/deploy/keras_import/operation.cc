@@ -141,7 +141,7 @@ void ImportLogical(KerasCall* call, const char* op_type) {
 void ImportLogicalAnd(KerasCall* call) { ImportLogical(call, "And"); }
 void ImportLogicalOr(KerasCall* call) { ImportLogical(call, "Or"); }
 
-// Of bool, as a mask for an input without one is.
+// Masks of bool, as for an input without one.
 void ImportFilledLike(KerasCall* call, const char* op_type, double value) {
   if (call->Text("dtype", "") != "bool")
     call->Fail(Unimplemented("a tensor that is not bool"));

@@ -7,6 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx/box_nodes.h"
 #include "libcore/deploy/onnx/converters.h"
+#include "libcore/ops/detection/rois.h"
 
 namespace pd {
 namespace {
@@ -524,7 +525,8 @@ std::string ImagesOfRois(OnnxOp* op, const std::string& rois) {
 void ConvertRoiAlign(OnnxOp* op) {
   const std::string rois = op->In("ROIs");
   OnnxAttrs attrs = {
-      {"mode", std::string("avg")},
+      {"mode",
+       std::string(op->desc().AttrOr(kRoiAlignMax, false) ? "max" : "avg")},
       {"output_height", op->Int("pooled_height")},
       {"output_width", op->Int("pooled_width")},
       {"sampling_ratio", std::max<int64_t>(op->Int("sampling_ratio"), 0)},

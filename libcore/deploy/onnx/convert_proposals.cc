@@ -12,7 +12,7 @@
 namespace pd {
 namespace {
 
-// Of each image the best anchors [n, k, 4], their offsets and scores.
+// The best anchors [n, k, 4] of each image, their offsets and scores.
 struct BestAnchors {
   std::string anchors, offsets, scores;
   std::string count;  // k, a scalar

@@ -4,6 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx/converters.h"
+#include "libcore/ops/conv/grid_sampler.h"
 
 namespace pd {
 namespace {
@@ -141,8 +142,11 @@ void ConvertGridSampler(OnnxOp* op) {
                            op->Rank("X")));
     return;
   }
+  std::string mode = op->Str("mode");
+  if (op->desc().AttrOr(kGridCubic, false))
+    mode = op->opset() < 20 ? "bicubic" : "cubic";
   op->Give("Output", "GridSample", {op->In("X"), op->In("Grid")},
-           {{"mode", op->Str("mode")},
+           {{"mode", mode},
             {"padding_mode", op->Str("padding_mode")},
             {"align_corners", int64_t{op->Bool("align_corners")}}});
 }

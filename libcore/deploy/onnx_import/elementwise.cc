@@ -6,6 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx_import/importers.h"
+#include "libcore/deploy/onnx_import/unsigned.h"
 
 namespace pd {
 namespace {
@@ -21,13 +22,6 @@ bool IsNarrow(DType dtype) {
 
 std::string Widened(OnnxNode* node, const std::string& x) {
   return IsNarrow(node->TypeOf(x)) ? node->Cast(x, DType::kInt32) : x;
-}
-
-// 1, 2, ... 2^62.
-std::vector<int64_t> PowersOfTwo() {
-  std::vector<int64_t> powers(63, 1);
-  for (size_t i = 1; i < powers.size(); ++i) powers[i] = 2 * powers[i - 1];
-  return powers;
 }
 
 bool IsHalf(DType dtype) {
@@ -261,7 +255,9 @@ void ImportBitShift(OnnxNode* node) {
   const std::string direction = node->Str("direction", "");
   if (direction != "LEFT" && direction != "RIGHT")
     return node->Fail(InvalidArgument("direction '%s'", direction));
-  const auto number = [&](int64_t n) { return node->ConstInts({n}); };
+  const auto number = [&](int64_t n) {
+    return node->Constant(MakeArray<int64_t>({}, {n}));
+  };
   const int64_t bits = static_cast<int64_t>(SizeOf(dtype)) * 8;
   const std::string wide = node->Cast(x, DType::kInt64);
   const std::string by = node->Cast(node->In(1), DType::kInt64);

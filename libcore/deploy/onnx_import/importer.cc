@@ -385,7 +385,12 @@ absl::Status OnnxImporter::ImportNode(
   for (size_t i = 0; rule != nullptr && rule->from >= 0 &&
                      i < std::min(rule->outputs, node.outputs.size());
        ++i)
-    if (OnnxValue* value = Find(node.outputs[i])) value->unsigned_bits = bits;
+    if (OnnxValue* value = Find(node.outputs[i])) {
+      const auto from = static_cast<size_t>(rule->from);
+      const OnnxValue* like =
+          from < node.inputs.size() ? Find(node.inputs[from]) : nullptr;
+      value->unsigned_bits = like == nullptr ? bits : like->unsigned_bits;
+    }
   return absl::OkStatus();
 }
 

@@ -50,7 +50,7 @@ class OnnxNode {
   /// The input's value where it is known now; null otherwise.
   const Array* Known(size_t i);
   std::optional<Ints> KnownInts(size_t i);
-  /// Of unsigned integers that are held as signed ones; 0 for other inputs.
+  /// Width of unsigned integers that are held as signed ones; 0 for others.
   int32_t UnsignedBits(size_t i);
   /// The same, an error where it is not known: PaddlePaddle has an attribute
   /// in this place.

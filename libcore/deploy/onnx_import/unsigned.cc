@@ -143,11 +143,10 @@ void ImportShift(OnnxNode* node) {
   // By one where any, then by the others: 2^63 is no int64.
   const std::string others = node->Where(node->Binary("logical_and", fits, any),
                                          node->Sub(by, one), zero);
-  std::vector<int64_t> powers(63, 1);
-  for (size_t i = 1; i < powers.size(); ++i) powers[i] = 2 * powers[i - 1];
-  const std::string factor = node->ReshapeBy(
-      node->Gather(node->ConstInts(powers), node->Reshape(others, {-1}), 0),
-      node->ShapeVar(others));
+  const std::string factor =
+      node->ReshapeBy(node->Gather(node->ConstInts(PowersOfTwo()),
+                                   node->Reshape(others, {-1}), 0),
+                      node->ShapeVar(others));
   const bool left = direction == "LEFT";
   const std::string first =
       left ? node->Mul(x, Number(node, 2)) : Halved(node, x);
@@ -297,6 +296,12 @@ const OnnxUnsignedRule* FindOnnxUnsignedRule(const OnnxFileNode& node) {
   if (!node.domain.empty()) return nullptr;
   const auto it = Rules().find(node.op_type);
   return it == Rules().end() ? nullptr : &it->second;
+}
+
+std::vector<int64_t> PowersOfTwo() {
+  std::vector<int64_t> powers(63, 1);
+  for (size_t i = 1; i < powers.size(); ++i) powers[i] = 2 * powers[i - 1];
+  return powers;
 }
 
 }  // namespace pd

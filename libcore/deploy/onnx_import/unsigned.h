@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "libcore/deploy/onnx_import/node.h"
 
@@ -22,6 +23,9 @@ struct OnnxUnsignedRule {
 
 /// Null for operators that do not know such numbers.
 const OnnxUnsignedRule* FindOnnxUnsignedRule(const OnnxFileNode& node);
+
+/// 1, 2, ... 2^62, the factors of shifts.
+std::vector<int64_t> PowersOfTwo();
 
 }  // namespace pd
 

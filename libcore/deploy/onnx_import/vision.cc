@@ -177,7 +177,8 @@ void ImportNms(OnnxNode* node) {
   const double most = node->Has(2) ? node->NeedNumber(2) : 0;
   const double overlap = node->Has(3) ? node->NeedNumber(3) : 0;
   if (!node->ok()) return;
-  if (images < 1 || classes < 1 || images * classes > 4096 || !(most < 2e9))
+  if (images < 1 || classes < 1 || images > 4096 || classes > 4096 ||
+      images * classes > 4096 || !(most < 2e9))
     return node->Fail(
         Unimplemented("%d images of %d classes; each becomes nodes of its own, "
                       "so both must be known and be 4096 together at most",

@@ -31,6 +31,7 @@ namespace pd {
 struct TfList {
   bool written = false;
   int64_t version = 0;
+  std::string size;  ///< how many elements it was made for; "": it grows
 };
 
 /// A value of TensorFlow's graph and the names that it has in ours.
@@ -48,6 +49,7 @@ struct TfShared {
   const TfGraph* graph = nullptr;
   int64_t next = 0;    ///< number of the next value without a name
   int64_t bodies = 0;  ///< that were imported
+  int64_t nodes = 0;   ///< in these bodies together
   int depth = 0;       ///< of the one that is imported now, in others
   /// By function that a loop runs: whether output i is argument i as it is.
   std::map<std::string, std::vector<bool>> handed_on;

@@ -4,6 +4,7 @@
 // only hands on, weights and lengths, are no state of it.
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -18,12 +19,23 @@ using Names = TfCall::Names;
 // Functions that run themselves, or each other several times, end here.
 constexpr int kMostBodiesDeep = 16;
 constexpr int64_t kMostBodies = 1 << 12;
+constexpr int64_t kMostNodes = 1 << 20;
 
 OnnxFileAttr GraphAttr(OnnxFileGraph graph) {
   OnnxFileAttr attr;
   attr.kind = OnnxFileAttr::Kind::kGraph;
   attr.graph.push_back(std::move(graph));
   return attr;
+}
+
+// Whether names of this graph, or of one around it, begin so.
+bool IsTaken(const std::string& prefix, const TfBuild& build) {
+  for (const TfBuild* b = &build; b != nullptr; b = b->outer) {
+    const auto at = b->nodes.lower_bound(prefix);
+    if (at != b->nodes.end() && absl::StartsWith(at->first, prefix))
+      return true;
+  }
+  return false;
 }
 
 // The function with names that no other node of the graph has.
@@ -36,11 +48,20 @@ TfFlatFunction FlatFunction(TfCall* call, const std::string& name,
                              kMostBodiesDeep, kMostBodies));
     return {};
   }
-  auto flat = FlattenTfFunction(
-      *shared.graph, name, absl::StrCat(call->node().name, "/", part, "/"));
-  if (flat.ok()) return *std::move(flat);
-  call->Fail(flat.status());
-  return {};
+  std::string prefix = absl::StrCat(call->node().name, "/", part, "/");
+  while (IsTaken(prefix, call->build())) absl::StrAppend(&prefix, "_/");
+  auto flat = FlattenTfFunction(*shared.graph, name, prefix);
+  if (!flat.ok()) {
+    call->Fail(flat.status());
+    return {};
+  }
+  shared.nodes += static_cast<int64_t>(flat->nodes.size());
+  if (shared.nodes > kMostNodes) {
+    call->Fail(Unimplemented("functions that run have more than %d nodes",
+                             kMostNodes));
+    return {};
+  }
+  return *std::move(flat);
 }
 
 TfBuild Inside(const TfBuild& outer) {
@@ -61,6 +82,8 @@ void RunNodes(TfCall* call, const TfFlatFunction& function, TfBuild* build) {
   ++build->shared->depth;
   call->Fail(ImportTfNodes(function.nodes, build));
   --build->shared->depth;
+  // The function may end before the graph around does.
+  for (const TfNode& node : function.nodes) build->nodes.erase(node.name);
 }
 
 // An input of the call as a function sees it, without what the function's
@@ -323,6 +346,9 @@ class WhileImport {
       if (next->list != before->list)
         call_->Fail(
             Unimplemented("lists of tensors that a loop exchanges for others"));
+      if (next->list != nullptr && next->version != next->list->version)
+        call_->Fail(Unimplemented(
+            "a loop that hands on a list of tensors as it was before a write"));
       if (!IsState(i)) continue;
       inputs.push_back(call_->In(i));
       states.push_back(i);

@@ -61,6 +61,12 @@ void ImportReserved(TfCall* call) {
            OtherRank(rank, 1));
 }
 
+void ImportSized(TfCall* call) {
+  ImportReserved(call);
+  const std::string size = call->In(1);
+  if (call->ok()) call->build().values.at(call->node().name)->list->size = size;
+}
+
 void ImportFromTensor(TfCall* call) {
   GiveList(call, call->In(0), false, call->Rank(0));
 }
@@ -97,6 +103,9 @@ void ImportSetItem(TfCall* call) { GiveWritten(call, 0, call->In(1), 2); }
 
 void ImportPush(TfCall* call) {
   if (!WrittenList(call, 0)) return;
+  if (!call->Value(0)->list->size.empty())
+    return call->Fail(
+        Unimplemented("an element behind the last one of a list of a size"));
   const std::string end =
       call->Emit("tensorflow:ListLength", {call->Value(0)->plain});
   GiveWritten(call, 0, end, 1);
@@ -135,6 +144,8 @@ void ImportGatherElements(TfCall* call) {
 void GiveLength(TfCall* call, size_t list) {
   const TfValue* value = ListOf(call, list);
   if (value == nullptr) return;
+  if (!value->list->size.empty())
+    return call->Give(call->Emit("Identity", {value->list->size}), 0);
   if (value->list->written && value->list->version == 0)
     return call->Fail(
         Unimplemented("the length of a list before it is written to"));
@@ -161,13 +172,12 @@ void ImportArray(TfCall* call) {
 // All of its elements at once, which is how a sequence gets into a loop.
 void ImportScatterArray(TfCall* call) {
   const TfNode* order = call->Maker(call->node(), 1, "Range");
-  const auto start = order == nullptr || order->inputs.empty()
-                         ? std::nullopt
-                         : [&]() -> std::optional<Ints> {
-    const Array* first = call->build().Constant(order->inputs[0]);
-    return first == nullptr ? std::nullopt : OnnxInts(*first);
-  }();
-  if (start != Ints{0})
+  const auto known = [&](size_t i) -> std::optional<Ints> {
+    if (order == nullptr || i >= order->inputs.size()) return std::nullopt;
+    const Array* number = call->build().Constant(order->inputs[i]);
+    return number == nullptr ? std::nullopt : OnnxInts(*number);
+  };
+  if (known(0) != Ints{0} || known(2) != Ints{1})
     call->Fail(Unimplemented("elements that are no range from 0"));
   GiveList(call, call->In(2), false, call->Rank(2));
 }
@@ -204,7 +214,7 @@ TfImportEntries TfListImports() {
       {"TensorListGetItem", ImportGetItem},
       {"TensorListLength", ImportLengthOf},
       {"TensorListPushBack", ImportPush},
-      {"TensorListReserve", ImportReserved},
+      {"TensorListReserve", ImportSized},
       {"TensorListSetItem", ImportSetItem},
       {"TensorListStack", ImportStack},
   };
