@@ -264,9 +264,9 @@ class ModelBuilder {
       if (std::count(collected_->begin(), collected_->end(), own) == 0)
         collected_->push_back(own);
     const size_t ops = main_.block().ops.size();
-    if (layer.has_op() || layer.has_model())
-      for (size_t op = layer.has_op() ? ops - 1 : first_in_block; op < ops;
-           ++op)
+    const bool is_op = layer.has_op() || layer.has_custom();
+    if (is_op || layer.has_model())
+      for (size_t op = is_op ? ops - 1 : first_in_block; op < ops; ++op)
         named_ops_.push_back({main_.block_index(), op, name.full, site.place});
     if (collected_ == &parameters) {
       collected_ = nullptr;

@@ -283,7 +283,8 @@ const std::set<std::string>& Plain() {
                                 "uniform",
                                 "bernoulli",
                                 "gumbel",
-                                "linear_chain_crf"};  // test_sequence_layers
+                                "linear_chain_crf",  // test_sequence_layers
+                                "custom"};           // test_op_layer
   return *kPlain;
 }
 

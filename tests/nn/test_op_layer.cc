@@ -335,6 +335,10 @@ TEST(OpLayer, WithoutAGradientOnTheWayToTheLoss) {
             "and the parameter 'fc.weight' reaches the loss through it; put a "
             "layer detach {} before it where nothing is to be learned through "
             "it");
+  EXPECT_EQ(
+      ErrorOf(head + "layer { name: \"b\" custom { op: bernoulli } }" + tail,
+              "loss { mse_loss {} }"),
+      ErrorOf(head + op + tail, "loss { mse_loss {} }"));
   EXPECT_EQ(ErrorOf(head + "layer { detach {} }\n" + op + tail,
                     "loss { mse_loss {} }"),
             "no error");
