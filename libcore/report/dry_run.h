@@ -34,7 +34,7 @@ struct ExchangePlan {
   struct Sent {
     int processes = 1;
     int64_t bytes = 0;  ///< that one of them sends in a step, at most
-    /// Of the optimizer, that one of them holds at most; 0 without sharding.
+    /// The optimizer's, that one of them holds at most; 0 without sharding.
     int64_t states = 0;
   };
   std::vector<Sent> sent;  ///< for 2, 4, 8, ... processes, and one a shard

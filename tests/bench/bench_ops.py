@@ -153,7 +153,7 @@ class Torch(Side):
 
 
 def differences(ours, theirs):
-    """What says that the two sides did not compute the same."""
+    """How the results of the two sides differ, or None."""
     if len(ours) != len(theirs):
         return f"{len(ours)} results, PyTorch has {len(theirs)}"
     for i, (a, b) in enumerate(zip(ours, theirs)):

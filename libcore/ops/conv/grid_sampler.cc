@@ -206,7 +206,7 @@ template <typename T>
 CubicTaps<T> CubicTapsOf(const GridSampler& s, T g, int64_t extent) {
   constexpr T kFar = T(1 << 24);  // keeps the conversion defined, for NaN too
   GridSampler plain = s;
-  plain.padding = GridPadding::kZeros;  // of pixels, not of the place
+  plain.padding = GridPadding::kZeros;  // for pixels, not for the place
   T at = PlaceOf(plain, g, extent).at;
   if (!(at > -kFar)) at = -kFar;
   if (at > kFar) at = kFar;

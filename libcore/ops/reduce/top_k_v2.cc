@@ -50,7 +50,7 @@ struct Choice {
   int64_t k = 1;
   bool largest = true, sorted = true;
   bool first_version = false;  // which always sorts partially
-  bool by_place = false;       // of equal elements the first
+  bool by_place = false;       // the first among equal elements
 };
 
 template <typename Order>
