@@ -20,8 +20,10 @@ struct GrpcOptions {
   int port = 0;                             ///< 0: any that is free
   int max_calls = 256;                      ///< at a time; more wait
   int64_t max_message = int64_t{64} << 20;  ///< bytes
-  double receive_seconds = 30;  ///< from a call's head to its whole message
-  double idle_seconds = 60;     ///< of a connection without calls
+  /// From a call's head to its whole message, and until a client has taken an
+  /// answer.
+  double receive_seconds = 30;
+  double idle_seconds = 60;  ///< of a connection without calls
 };
 
 class GrpcServer {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -294,12 +295,14 @@ bool Service::Parse(const std::function<bool()>& work) {
   parsing_ended_.wait(lock, [&] { return parsing_ < AvailableCpus(); });
   ++parsing_;
   lock.unlock();
-  const bool result = work();
-  lock.lock();
-  --parsing_;
-  lock.unlock();
-  parsing_ended_.notify_one();
-  return result;
+  // After an exception, too: memory may run out.
+  const auto ended = absl::MakeCleanup([&] {
+    lock.lock();
+    --parsing_;
+    lock.unlock();
+    parsing_ended_.notify_one();
+  });
+  return work();
 }
 
 Service::Outcome Service::CallOnce(const ServedModel& model, const Read& read,

@@ -94,8 +94,8 @@ file(GLOB documents RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS *.md)
 file(GLOB_RECURSE room_documents RELATIVE ${PROJECT_SOURCE_DIR}
   CONFIGURE_DEPENDS cmd/*.md formats/*.md libcore/*.md scripts/*.md tests/*.md)
 file(GLOB_RECURSE data_documents RELATIVE ${PROJECT_SOURCE_DIR} testdata/*.md)
-foreach(document LICENSE tests/bench/curves.svg ${documents} ${room_documents}
-    ${data_documents})
+foreach(document LICENSE tests/bench/curves.svg libcore/serve/grpc/kserve.proto
+    ${documents} ${room_documents} ${data_documents})
   get_filename_component(folder ${document} DIRECTORY)
   install(FILES ${document} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()

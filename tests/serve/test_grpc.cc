@@ -34,7 +34,9 @@ class GrpcTest : public ::testing::Test {
  protected:
   GrpcTest()
       : feed_(ArraysOf(Deployed("lenet-feed.npz")).begin()->second),
-        want_(ArraysOf(Deployed("lenet-expect.npz")).begin()->second) {}
+        want_(ArraysOf(Deployed("lenet-expect.npz")).begin()->second) {
+    grpc_.max_calls = 16;
+  }
   void Start() {
     auto places = PlacesOf({Deployed("lenet.pdmodel")});
     repository_ =
@@ -42,7 +44,6 @@ class GrpcTest : public ::testing::Test {
     ASSERT_TRUE(repository_->Open().ok());
     service_ = std::make_unique<Service>(repository_.get(), &metrics_, "0");
     grpc_.host = "127.0.0.1";
-    grpc_.max_calls = 16;
     auto server = ListenGrpc(grpc_, service_.get());
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
@@ -347,6 +348,64 @@ TEST_F(GrpcTest, LimitsOfSizesAndTime) {
   for (const auto& stream : silent) EXPECT_FALSE(stream->Finish().ok());
 }
 
+TEST_F(GrpcTest, AQuestionAboutAModelIsSmall) {
+  Start();
+  wire::ModelReadyRequest ready;
+  ready.set_name(std::string(64 << 10, 'x'));
+  wire::ModelReadyResponse is_ready;
+  grpc::ClientContext first, second;
+  const grpc::Status status = stub_->ModelReady(&first, ready, &is_ready);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  // A tag of one byte and a length of three stand before the name.
+  EXPECT_EQ(status.error_message(),
+            "the message has 65540 bytes; a ModelReadyRequest has at most "
+            "65536");
+  wire::ModelMetadataRequest metadata;
+  metadata.set_name(ready.name());
+  wire::ModelMetadataResponse model;
+  EXPECT_EQ(stub_->ModelMetadata(&second, metadata, &model).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+// Clients that take no answer give their threads back, and do not hold up the
+// end: the window of a stream, which does not grow here, is less than an
+// answer.
+TEST_F(GrpcTest, AnswersThatAreNotTakenEnd) {
+  grpc_.max_calls = 2;
+  grpc_.receive_seconds = 1;
+  Start();
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  const auto stub = wire::GRPCInferenceService::NewStub(
+      grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", server_->port()),
+                                grpc::InsecureChannelCredentials(), arguments));
+  wire::ModelInferRequest large = Question(0, /*raw=*/true);
+  large.set_id(std::string(1 << 20, 'x'));
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReaderWriter<
+      wire::ModelInferRequest, wire::ModelStreamInferResponse>>>
+      deaf;
+  for (int i = 0; i < grpc_.max_calls; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    deaf.push_back(stub->ModelStreamInfer(contexts.back().get()));
+    deaf.back()->Write(large);
+  }
+  grpc::ClientContext patient;
+  patient.set_wait_for_ready(true);
+  wire::ModelInferResponse answer;
+  const grpc::Status status =
+      stub_->ModelInfer(&patient, Question(0, true), &answer);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  server_->Drain();
+  for (const auto& stream : deaf) {
+    // Half an answer came.
+    wire::ModelStreamInferResponse none;
+    EXPECT_FALSE(stream->Read(&none));
+    EXPECT_FALSE(stream->Finish().ok());
+  }
+  EXPECT_EQ(metrics_.body_bytes.load(), 0);
+}
+
 TEST_F(GrpcTest, AnOccupiedAddressIsAnError) {
   Start();
   GrpcOptions same = grpc_;
@@ -382,7 +441,24 @@ TEST_F(GrpcTest, TheEndLosesNothing) {
         return;
       }
     });
-  while (answered < 20)
+  // A stream that never stops is refused in the end.
+  std::atomic<int> streamed{0};
+  clients.emplace_back([&] {
+    const auto stub = wire::GRPCInferenceService::NewStub(NewChannel());
+    grpc::ClientContext context;
+    const auto stream = stub->ModelStreamInfer(&context);
+    wire::ModelStreamInferResponse answer;
+    while (stream->Write(Question(streamed % 4, /*raw=*/true)) &&
+           stream->Read(&answer)) {
+      ExpectAnswer(answer.infer_response(), streamed % 4, /*raw=*/true);
+      ++streamed;
+    }
+    EXPECT_TRUE(ending);
+    const grpc::Status status = stream->Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_EQ(status.error_message(), "the server is shutting down");
+  });
+  while (answered < 20 || streamed < 20)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   ending = true;
   server_->Drain();

@@ -191,6 +191,15 @@ bool WriteContents(const Array& array, Contents* to) {
   }
 }
 
+// Protobuf writes an answer that is too long as no bytes at all. Some are left
+// for the message around it.
+absl::Status CheckLength(int64_t count, const char* unit) {
+  constexpr int64_t kMost = (int64_t{1} << 31) - (int64_t{1} << 16);
+  if (count <= kMost) return absl::OkStatus();
+  return ResourceExhausted(
+      "the answer has %d %s; a message has less than 2 GiB", count, unit);
+}
+
 }  // namespace
 
 absl::StatusOr<InferRequest> ReadMessage(const wire::ModelInferRequest& message,
@@ -223,6 +232,9 @@ absl::Status WriteMessage(const AnswerHead& head, const Signature& signature,
                           const InferRequest& request, bool raw,
                           const Outputs& outputs,
                           wire::ModelInferResponse* message) {
+  // Each takes a byte or more; fields count them as int.
+  for (const WantedOutput& one : request.outputs)
+    PD_RETURN_IF_ERROR(CheckLength(outputs[one.index].size(), "elements"));
   message->set_model_name(head.model);
   message->set_model_version(head.version);
   message->set_id(head.id);
@@ -237,13 +249,12 @@ absl::Status WriteMessage(const AnswerHead& head, const Signature& signature,
           DumpJson(LengthsOf(array.lod)));
     raw = raw || !WriteContents(array, output->mutable_contents());
   }
-  if (!raw) return absl::OkStatus();
-  for (size_t i = 0; i < request.outputs.size(); ++i) {
+  for (size_t i = 0; raw && i < request.outputs.size(); ++i) {
     const Array& array = outputs[request.outputs[i].index];
     message->mutable_outputs(static_cast<int>(i))->clear_contents();
     message->add_raw_output_contents(array.data<char>(), array.size_bytes());
   }
-  return absl::OkStatus();
+  return CheckLength(static_cast<int64_t>(message->ByteSizeLong()), "bytes");
 }
 
 }  // namespace serve

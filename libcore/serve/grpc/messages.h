@@ -20,7 +20,8 @@ absl::StatusOr<InferRequest> ReadMessage(const wire::ModelInferRequest& message,
                                          const Signature& signature);
 
 /// The wanted outputs in the form of the request: raw where `raw`, or where one
-/// of them has a datatype that only raw contents have.
+/// of them has a datatype that only raw contents have. ResourceExhausted where
+/// the message would be too long for Protobuf.
 absl::Status WriteMessage(const AnswerHead& head, const Signature& signature,
                           const InferRequest& request, bool raw,
                           const Outputs& outputs,

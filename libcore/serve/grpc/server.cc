@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "libcore/base/error.h"
@@ -32,10 +33,14 @@ namespace {
 
 // Clients refuse a head of more than 8 KiB, in which the message stands.
 constexpr size_t kMostMessage = 1000;
+// Questions about models, which have names alone, are not counted by Hold.
+constexpr size_t kMostQuestion = size_t{64} << 10;
 constexpr char kMethods[] = "/inference.GRPCInferenceService/";
 
-// How often a thread that waits for a message looks whether the server ends,
-// and how long it waits then.
+constexpr char kEnds[] = "the server is shutting down";
+
+// How often a thread that waits for a client looks whether the server ends, and
+// how long messages are still taken then.
 constexpr std::chrono::milliseconds kGlance(100);
 constexpr std::chrono::milliseconds kGrace(500);
 
@@ -50,6 +55,7 @@ grpc::StatusCode CodeOf(int http_status) {
       return grpc::StatusCode::INVALID_ARGUMENT;
     case 404:
       return grpc::StatusCode::NOT_FOUND;
+    case 422:  // the answer is too long for a message
     case 429:
       return grpc::StatusCode::RESOURCE_EXHAUSTED;
     case 503:
@@ -88,32 +94,17 @@ class GrpcCall {
   /// The next message, false where none comes.
   bool Read(grpc::ByteBuffer* to) {
     stream_.Read(to, this);
-    void* tag = nullptr;
-    bool ok = false;
-    auto end = std::chrono::steady_clock::now() +
-               std::chrono::milliseconds(
-                   static_cast<int64_t>(options_.receive_seconds * 1000));
-    bool hurried = false;
-    while (std::chrono::steady_clock::now() < end) {
-      if (queue_->AsyncNext(&tag, &ok, SoonOf(kGlance)) !=
-          grpc::CompletionQueue::NextStatus::TIMEOUT)
-        return ok;
-      if (!draining_ || hurried) continue;
-      // Clients hold streams open; what is on its way still comes.
-      hurried = true;
-      end = std::min(end, std::chrono::steady_clock::now() + kGrace);
-    }
-    context_.TryCancel();
-    return Next() && false;
+    // Clients hold streams open; what is on its way still comes.
+    return InTime(/*hurries=*/true);
   }
-  /// False when the client is gone.
+  /// False when the client is gone, or does not take it.
   bool Write(const grpc::ByteBuffer& reply) {
     stream_.Write(reply, this);
-    return Next();
+    return InTime(/*hurries=*/false);
   }
   void Finish(const grpc::Status& status) {
     stream_.Finish(status, this);
-    Next();
+    InTime(/*hurries=*/false);
   }
 
  private:
@@ -121,6 +112,28 @@ class GrpcCall {
     void* tag = nullptr;
     bool ok = false;
     return queue_->Next(&tag, &ok) && ok;
+  }
+
+  // Next for what depends on the client, who may send nothing and take nothing:
+  // in the end the call is cancelled, so that its thread and the server's end
+  // do not wait. `hurries`: only for a moment once the server ends.
+  bool InTime(bool hurries) {
+    using Clock = std::chrono::steady_clock;
+    void* tag = nullptr;
+    bool ok = false;
+    auto end = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(
+                                  options_.receive_seconds * 1000));
+    while (Clock::now() < end) {
+      if (queue_->AsyncNext(&tag, &ok, SoonOf(kGlance)) !=
+          grpc::CompletionQueue::NextStatus::TIMEOUT)
+        return ok;
+      if (!hurries || !draining_) continue;
+      hurries = false;
+      end = std::min(end, Clock::now() + kGrace);
+    }
+    context_.TryCancel();
+    Next();
+    return false;
   }
 
   grpc::ServerCompletionQueue* const queue_;
@@ -132,8 +145,11 @@ class GrpcCall {
 
 template <typename Message>
 grpc::ByteBuffer BytesOf(const Message& message) {
-  const std::string bytes = message.SerializeAsString();
-  const grpc::Slice slice(bytes);
+  auto* const bytes = new std::string(message.SerializeAsString());
+  // Not a copy: where memory for one is missing, gRPC ends the program.
+  const grpc::Slice slice(
+      &(*bytes)[0], bytes->size(),
+      [](void* it) { delete static_cast<std::string*>(it); }, bytes);
   return grpc::ByteBuffer(&slice, 1);
 }
 
@@ -143,6 +159,34 @@ bool Parse(const grpc::ByteBuffer& bytes, Message* message) {
   grpc::Slice slice;
   return bytes.DumpToSingleSlice(&slice).ok() &&
          message->ParseFromArray(slice.begin(), static_cast<int>(slice.size()));
+}
+
+grpc::Status NoMessage(const char* name) {
+  return Failure(grpc::StatusCode::INVALID_ARGUMENT,
+                 absl::StrCat("the bytes are no ", name));
+}
+
+template <typename Message>
+grpc::Status ParseQuestion(const grpc::ByteBuffer& bytes, const char* name,
+                           Message* message) {
+  if (bytes.Length() > kMostQuestion)
+    return Failure(
+        grpc::StatusCode::RESOURCE_EXHAUSTED,
+        absl::StrCat("the message has ", bytes.Length(), " bytes; a ", name,
+                     " has at most ", kMostQuestion));
+  return Parse(bytes, message) ? grpc::Status::OK : NoMessage(name);
+}
+
+// The status of `work`; UNAVAILABLE where memory runs out.
+template <typename Work>
+grpc::Status GuardedCall(const Work& work) {
+  grpc::Status status;
+  const absl::Status run = Guarded([&] {
+    status = work();
+    return absl::OkStatus();
+  });
+  if (run.ok()) return status;
+  return Failure(grpc::StatusCode::UNAVAILABLE, run.message());
 }
 
 class Server : public GrpcServer {
@@ -166,6 +210,7 @@ class Server : public GrpcServer {
   grpc::Status Metadata(const grpc::ByteBuffer& bytes, grpc::ByteBuffer* reply);
   grpc::Status Infer(const grpc::ByteBuffer& bytes,
                      wire::ModelInferResponse* answer);
+  grpc::ByteBuffer StreamReply(const grpc::ByteBuffer& bytes);
   void Stream(GrpcCall* call);
   bool Hold(const grpc::ByteBuffer& bytes);
 
@@ -238,8 +283,7 @@ void Server::Work(grpc::ServerCompletionQueue* queue) {
     GrpcCall call(queue, options_, draining_);
     if (!call.Await(&generic_)) break;
     if (draining_) {
-      call.Finish(Failure(grpc::StatusCode::UNAVAILABLE,
-                          "the server is shutting down"));
+      call.Finish(Failure(grpc::StatusCode::UNAVAILABLE, kEnds));
       continue;
     }
     if (call.method() == absl::StrCat(kMethods, "ModelStreamInfer")) {
@@ -252,7 +296,8 @@ void Server::Work(grpc::ServerCompletionQueue* queue) {
           Failure(grpc::StatusCode::INVALID_ARGUMENT, "no message came"));
       continue;
     }
-    const grpc::Status status = Answer(call.method(), bytes, &reply);
+    const grpc::Status status =
+        GuardedCall([&] { return Answer(call.method(), bytes, &reply); });
     if (status.ok()) call.Write(reply);
     call.Finish(status);
   }
@@ -261,11 +306,6 @@ void Server::Work(grpc::ServerCompletionQueue* queue) {
   bool ok = false;
   while (queue->Next(&tag, &ok)) {
   }
-}
-
-grpc::Status NoMessage(const char* name) {
-  return Failure(grpc::StatusCode::INVALID_ARGUMENT,
-                 absl::StrCat("the bytes are no ", name));
 }
 
 grpc::Status Server::Answer(const std::string& method,
@@ -305,7 +345,9 @@ grpc::Status Server::Answer(const std::string& method,
 grpc::Status Server::ModelReady(const grpc::ByteBuffer& bytes,
                                 grpc::ByteBuffer* reply) {
   wire::ModelReadyRequest request;
-  if (!Parse(bytes, &request)) return NoMessage("ModelReadyRequest");
+  const grpc::Status parsed =
+      ParseQuestion(bytes, "ModelReadyRequest", &request);
+  if (!parsed.ok()) return parsed;
   const auto found =
       service_->repository()->Find(request.name(), request.version());
   if (absl::IsNotFound(found.status()))
@@ -319,7 +361,9 @@ grpc::Status Server::ModelReady(const grpc::ByteBuffer& bytes,
 grpc::Status Server::Metadata(const grpc::ByteBuffer& bytes,
                               grpc::ByteBuffer* reply) {
   wire::ModelMetadataRequest request;
-  if (!Parse(bytes, &request)) return NoMessage("ModelMetadataRequest");
+  const grpc::Status parsed =
+      ParseQuestion(bytes, "ModelMetadataRequest", &request);
+  if (!parsed.ok()) return parsed;
   const auto found =
       service_->repository()->Find(request.name(), request.version());
   if (!found.ok())
@@ -353,46 +397,55 @@ grpc::Status Server::Infer(const grpc::ByteBuffer& bytes,
     return Failure(grpc::StatusCode::UNAVAILABLE,
                    "other requests hold all memory for messages; try again "
                    "later");
-  wire::ModelInferRequest message;
-  bool raw = false;
-  Service::Outcome outcome;
-  const absl::Status run = Guarded([&]() -> absl::Status {
-    if (!service_->Parse([&] { return serve::Parse(bytes, &message); }))
-      return InvalidArgument("the bytes are no ModelInferRequest");
-    outcome = service_->Call(
-        message.model_name(), message.model_version(),
-        [&](const Signature& signature) {
-          raw = message.raw_input_contents_size() > 0;
-          return Guarded([&] { return ReadMessage(message, signature); });
-        },
-        [&](const ServedModel& model, const InferRequest& request,
-            const Outputs& outputs) {
-          return WriteMessage(
-              {model.name, absl::StrCat(model.version), request.id},
-              model.signature, request, raw, outputs, answer);
-        });
-    return absl::OkStatus();
+  const auto release = absl::MakeCleanup([&] {
+    service_->metrics()->body_bytes -= static_cast<int64_t>(bytes.Length());
   });
-  service_->metrics()->body_bytes -= static_cast<int64_t>(bytes.Length());
-  if (!run.ok())
-    return Failure(CodeOf(absl::IsInvalidArgument(run) ? 400 : 503),
-                   run.message());
+  wire::ModelInferRequest message;
+  if (!service_->Parse([&] { return serve::Parse(bytes, &message); }))
+    return NoMessage("ModelInferRequest");
+  const bool raw = message.raw_input_contents_size() > 0;
+  const Service::Outcome outcome = service_->Call(
+      message.model_name(), message.model_version(),
+      [&](const Signature& signature) {
+        return Guarded([&] { return ReadMessage(message, signature); });
+      },
+      [&](const ServedModel& model, const InferRequest& request,
+          const Outputs& outputs) {
+        return WriteMessage(
+            {model.name, absl::StrCat(model.version), request.id},
+            model.signature, request, raw, outputs, answer);
+      });
   if (outcome.status.ok()) return grpc::Status::OK;
   return Failure(CodeOf(outcome.http_status), outcome.status.message());
 }
 
-// An answer for each request, in their order.
-void Server::Stream(GrpcCall* call) {
-  for (;;) {
-    grpc::ByteBuffer bytes;
-    if (!call->Read(&bytes)) break;
+grpc::ByteBuffer Server::StreamReply(const grpc::ByteBuffer& bytes) {
+  grpc::ByteBuffer reply;
+  const grpc::Status status = GuardedCall([&] {
     wire::ModelStreamInferResponse answer;
     const grpc::Status status = Infer(bytes, answer.mutable_infer_response());
-    if (!status.ok()) {
-      answer.clear_infer_response();
-      answer.set_error_message(status.error_message());
+    if (status.ok()) reply = BytesOf(answer);
+    return status;
+  });
+  if (status.ok()) return reply;
+  wire::ModelStreamInferResponse refusal;
+  refusal.set_error_message(status.error_message());
+  return BytesOf(refusal);
+}
+
+// An answer for each request, in their order.
+void Server::Stream(GrpcCall* call) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point end = Clock::time_point::max();
+  for (;;) {
+    if (draining_) {
+      // A client that goes on and on does not hold up the server's end.
+      if (Clock::now() >= end)
+        return call->Finish(Failure(grpc::StatusCode::UNAVAILABLE, kEnds));
+      end = std::min(end, Clock::now() + kGrace);
     }
-    if (!call->Write(BytesOf(answer))) break;
+    grpc::ByteBuffer bytes;
+    if (!call->Read(&bytes) || !call->Write(StreamReply(bytes))) break;
   }
   call->Finish(grpc::Status::OK);
 }
