@@ -93,7 +93,7 @@ struct ShardPrograms {
   /// Float32 variables that `shard` writes and that stay: their means over
   /// shards count.
   std::vector<std::string> statistics;
-  int stage = 0;  ///< of sharding; 0: none
+  int stage = 0;                          ///< of sharding; 0: none
   std::optional<ShardedUpdate> sharding;  ///< several processes share `update`
 };
 

@@ -39,7 +39,7 @@ mlp=testdata/fleet/shards/mlp.pbtxt
 # with averages of parameters, decay, and gradients merged over steps.
 divides picture "1 2" "2 3 4" -c $picture
 divides text "1 2" 2 -c testdata/fleet/shards/text.pbtxt
-clear=(-c $mlp -o 'optimizer.adam=')
+clear=(-c "$mlp" -o 'optimizer.adam=')
 divides lamb "1 2" 3 "${clear[@]}" -o 'optimizer.lamb={ learning_rate: 0.01 }'
 divides lars 2 2 "${clear[@]}" -o 'optimizer.lars_momentum={ learning_rate: 0.1 }' \
   -o 'optimizer.weight_decay.l2_decay.coeff=0.01'
@@ -50,7 +50,7 @@ divides merged "1 2" 2 -c $mlp -o 'optimizer.gradient_merge={ k_steps: 2 }'
 divides clipped 1 3 -c $mlp -o 'optimizer.gradient_merge={ k_steps: 2 }' \
   -o 'optimizer.grad_clip.by_global_norm.clip_norm=0.5'
 # Several buckets, whose parameters are updated while others travel.
-wide=(-c $mlp -o 'model.layer[a].linear.out_features=6000' -o train.steps=3
+wide=(-c "$mlp" -o 'model.layer[a].linear.out_features=6000' -o train.steps=3
   -o distributed.fuse_grad_size_in_MB=1 -o optimizer.weight_decay.l1_decay.coeff=0.001)
 divides wide "1 2" 2 "${wide[@]}"
 pd-train -q "${wide[@]}" --processes 3 --out "$top/wide.whole" >/dev/null
@@ -60,7 +60,7 @@ FLAGS_benchmark=1 pd-train "${wide[@]}" -v --processes 2 --out "$top/parts" >"$t
 
 # Stopped in one number of processes, on in another.
 run=$top/on
-stage=(-c $picture -o distributed.sharding.stage=2 --out "$run")
+stage=(-c "$picture" -o distributed.sharding.stage=2 --out "$run")
 pd-train -q "${stage[@]}" --processes 4 -o train.steps=3 >/dev/null
 pd-train -q "${stage[@]}" --processes 2 -o train.steps=5 --resume >/dev/null
 pd-train -q "${stage[@]}" --processes 3 -o train.steps=7 --resume >/dev/null
@@ -71,8 +71,8 @@ same "$top/picture" "$run" "resumed"
 # the parameters that it got, the largest first, when it had the least.
 for stage in 1 2; do
   for n in 2 4; do
-    divides bytes$stage$n $stage $n -c $mlp
-    python3 - "$top/bytes$stage$n.$stage.$n/summary.json" $stage $n <<'END' || fail "bytes held"
+    divides "bytes$stage$n" "$stage" "$n" -c "$mlp"
+    python3 - "$top/bytes$stage$n.$stage.$n/summary.json" "$stage" "$n" <<'END' || fail "bytes held"
 import json, sys
 path, stage, n = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with open(path, encoding="utf-8") as f:

@@ -60,8 +60,7 @@ absl::StatusOr<Step> BindSumOf(BindContext* context,
   };
   if (is_read_late(out))
     return Unimplemented("it writes over a late term of the sum");
-  const bool may_share[] = {!is_read_late(inputs[0]),
-                            !is_read_late(inputs[1])};
+  const bool may_share[] = {!is_read_late(inputs[0]), !is_read_late(inputs[1])};
   const LayoutPtr layout = CommonLayout(inputs);
   for (Tensor*& tensor : inputs) {
     PD_ASSIGN_OR_RETURN(tensor, context->In(tensor, layout));

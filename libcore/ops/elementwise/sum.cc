@@ -215,8 +215,8 @@ absl::StatusOr<Step> BindSum(BindContext* context) {
   if (terms.empty() && sparse.empty()) return InvalidArgument("'X' is empty");
   if (terms.empty()) return ConcatRows(sparse, out);
   // A third term is read when `out` is half made.
-  if (terms.size() < 3 || std::find(terms.begin() + 2, terms.end(),
-                                    terms.front()) == terms.end())
+  if (terms.size() < 3 ||
+      std::find(terms.begin() + 2, terms.end(), terms.front()) == terms.end())
     context->MayShare(terms.front(), out);
   PD_ASSIGN_OR_RETURN(Step step, SumDense(terms, out));
   if (sparse.empty()) return step;
