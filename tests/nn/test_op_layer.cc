@@ -371,7 +371,7 @@ TEST(OpLayer, CustomIsTheSameOfAPlugInsOperator) {
                       "bias value: 2 } } }"));
   EXPECT_EQ(ErrorOf("layer { name: \"l\" input: \"x\"\n"
                     "custom { op: custom_relu } }"),
-            "job.pbtxt:4:1: layer 'l': no plug-in has an operator "
+            "job.pbtxt:4:1: no plug-in has an operator "
             "'custom_relu'; name its library with --plugin");
 }
 
