@@ -90,6 +90,9 @@ absl::StatusOr<Step> BindLogits(BindContext* context, LogitRows run,
     return Unimplemented("it does not normalize");
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Label", DType::kFloat32, x->size()));
+  if (dout != nullptr)
+    PD_RETURN_IF_ERROR(
+        ExpectElements(*context, "Out@GRAD", DType::kFloat32, x->size()));
   const auto ignored =
       static_cast<float>(context->Attr<int32_t>("ignore_index"));
   context->MayShare(dout != nullptr ? dout : x, out);
@@ -113,8 +116,6 @@ absl::StatusOr<Step> BindSigmoidCrossEntropy(BindContext* context) {
 }
 
 absl::StatusOr<Step> BindSigmoidCrossEntropyGrad(BindContext* context) {
-  PD_RETURN_IF_ERROR(ExpectElements(*context, "Out@GRAD", DType::kFloat32,
-                                    context->Input("X")->size()));
   return BindLogits(context, HWY_DYNAMIC_DISPATCH(LogitSlopes),
                     context->Input("Out@GRAD"), context->Output("X@GRAD"));
 }
