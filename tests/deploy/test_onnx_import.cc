@@ -219,6 +219,24 @@ OnnxFileAttr StringAttr(const std::string& value) {
   return attr;
 }
 
+TEST(OnnxImport, BitShiftOfScalarsGivesAScalar) {
+  OnnxFileNode shift = Node("BitShift", {"x", "z"}, {"y"});
+  shift.attrs["direction"] = StringAttr("LEFT");
+  OnnxFile file = Model({std::move(shift)});
+  file.graph.inputs = {Input("x", {}), Input("z", {})};
+  file.graph.outputs = {Input("y", {})};
+  for (OnnxFileValue* value :
+       {&file.graph.inputs[0], &file.graph.inputs[1], &file.graph.outputs[0]})
+    value->element_type = 2;  // uint8
+  const auto model = FromOnnx(Registry(), file);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Array got = Answers(*model, {{"x", MakeArray<uint8_t>({}, {3})},
+                                     {"z", MakeArray<uint8_t>({}, {2})}})
+                        .at("y");
+  EXPECT_EQ(got.shape, Shape());
+  EXPECT_EQ(got.data<uint8_t>()[0], 12);
+}
+
 // x and y of an unsigned type, which int64 holds.
 std::vector<int64_t> OnUnsigned(OnnxFileNode node, int32_t element_type,
                                 const std::vector<int64_t>& x,
