@@ -266,6 +266,63 @@ TEST(Tensorflow, LoopsThatRunThemselves) {
   EXPECT_TRUE(absl::StrContains(ErrorOf(graph), "which the file has not"));
 }
 
+// The loop `name` by the functions of these names; "" is said by no attribute.
+TfNode LoopOf(const TfGraph& graph, const std::string& name,
+              const std::string& condition, const std::string& body) {
+  TfNode loop;
+  loop.name = name;
+  loop.op = "While";
+  loop.inputs = {graph.nodes[0].name};
+  for (const auto& [attr, text] :
+       {std::pair("cond", condition), std::pair("body", body)}) {
+    if (text.empty()) continue;
+    loop.attrs[attr].kind = Kind::kString;
+    loop.attrs[attr].text = text;
+  }
+  return loop;
+}
+
+TfFunction FunctionOf(const std::string& op) {
+  TfFunction function;
+  function.inputs = {"x"};
+  TfNode node;
+  node.name = "r";
+  node.op = op;
+  node.inputs = {"x", "x"};
+  function.nodes = {node};
+  function.outputs = {"r:z:0"};
+  return function;
+}
+
+// Nobody has looked through a function that is called by leaving its name out.
+TEST(Tensorflow, LoopsThatNameNoFunction) {
+  TfGraph graph = Frozen("heads.pb");
+  graph.functions[""] = FunctionOf("Frobnicate");
+  graph.nodes.push_back(LoopOf(graph, "w", "", ""));
+  EXPECT_TRUE(absl::StrContains(ErrorOf(graph), "not supported"))
+      << ErrorOf(graph);
+}
+
+// A node is called as the loop's importer calls one of its function.
+TEST(Tensorflow, NodesOfFunctionsHaveNamesOfTheirOwn) {
+  TfGraph graph = Frozen("heads.pb");
+  graph.functions["c"] = FunctionOf("Less");
+  graph.functions["b"] = FunctionOf("AddV2");
+  graph.nodes.push_back(LoopOf(graph, "w", "c", "b"));
+  TfNode range;
+  range.name = "w/first/r";
+  range.op = "Range";
+  range.inputs = {"w", "w", "w"};
+  graph.nodes.push_back(range);
+  TfNode reshape;
+  reshape.name = "s";
+  reshape.op = "Reshape";
+  reshape.inputs = {graph.nodes[0].name, "w/first/r"};
+  graph.nodes.push_back(reshape);
+  EXPECT_EQ(ErrorOf(graph),
+            "node 's' (Reshape): the length of the shape is not known");
+}
+
 // A function that calls itself, twice each time, ends in a status, and so does
 // a call that hands on its own output.
 TEST(Tensorflow, CallsThatDoNotEnd) {
