@@ -54,8 +54,8 @@ absl::StatusOr<Array> ArrayOfField(const Field& values, const char* field,
     to[i] = static_cast<T>(values[i]);
     // A narrow integer travels as a wide one; NaN is no integer.
     if (std::numeric_limits<T>::is_integer && to[i] != values[i])
-      return InvalidArgument("%s: element %d of %s is %d, which is no %s",
-                             where, i, field, values[i],
+      return InvalidArgument("%s: element %d of %s is %s, which is no %s",
+                             where, i, field, absl::StrCat(values[i]),
                              DatatypeName(info.dtype));
   }
   return array;
