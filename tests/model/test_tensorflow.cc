@@ -294,7 +294,8 @@ TfFunction FunctionOf(const std::string& op) {
   return function;
 }
 
-// Nobody has looked through a function that is called by leaving its name out.
+// A loop without the attributes cond and body calls the function whose name is
+// empty; the check of operators has not looked through that one before.
 TEST(Tensorflow, LoopsThatNameNoFunction) {
   TfGraph graph = Frozen("heads.pb");
   graph.functions[""] = FunctionOf("Frobnicate");

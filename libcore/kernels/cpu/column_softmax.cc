@@ -12,20 +12,15 @@
 #define HWY_TARGET_INCLUDE "libcore/kernels/cpu/column_softmax.cc"
 #include "hwy/foreach_target.h"
 // foreach_target.h comes first.
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
+#include "libcore/kernels/cpu/unary_loops.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace pd {
 namespace cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-const hn::ScalableTag<float> kTag;
-using V = hn::Vec<decltype(kTag)>;
 using M = hn::Mask<decltype(kTag)>;
 
-HWY_INLINE V KeepNan(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 HWY_INLINE V ExpBelow(V x) { return KeepNan(x, hn::Exp(kTag, x)); }
 HWY_INLINE V LogOfSum(V sum) { return KeepNan(sum, hn::Log(kTag, sum)); }
 

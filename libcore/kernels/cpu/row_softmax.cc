@@ -70,8 +70,10 @@ void SoftmaxRows(const float* x, int64_t begin, int64_t end, int64_t columns,
                log_sum != nullptr ? log_sum + r : nullptr);
 }
 
-void SoftmaxGradRows(const float* y, const float* dy, int64_t begin,
-                     int64_t end, int64_t columns, float* dx) {
+// The gradient of softmax, with `kLog` that of its logarithm.
+template <bool kLog>
+HWY_INLINE void GradRows(const float* y, const float* dy, int64_t begin,
+                         int64_t end, int64_t columns, float* dx) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
   for (int64_t r = begin; r < end; ++r) {
     const int64_t first = r * columns;
@@ -79,40 +81,33 @@ void SoftmaxGradRows(const float* y, const float* dy, int64_t begin,
     for (int64_t i = 0; i < columns; i += lanes) {
       const auto mask =
           hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, columns - i)));
-      sums = hn::MulAdd(hn::MaskedLoad(mask, kTag, y + first + i),
-                        hn::MaskedLoad(mask, kTag, dy + first + i), sums);
-    }
-    const auto dot = hn::SumOfLanes(kTag, sums);
-    for (int64_t i = 0; i < columns; i += lanes) {
-      const auto mask =
-          hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, columns - i)));
-      const auto g = hn::Sub(hn::MaskedLoad(mask, kTag, dy + first + i), dot);
-      hn::BlendedStore(hn::Mul(hn::MaskedLoad(mask, kTag, y + first + i), g),
-                       mask, kTag, dx + first + i);
-    }
-  }
-}
-
-void LogSoftmaxGradRows(const float* y, const float* dy, int64_t begin,
-                        int64_t end, int64_t columns, float* dx) {
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
-  for (int64_t r = begin; r < end; ++r) {
-    const int64_t first = r * columns;
-    auto sums = hn::Zero(kTag);
-    for (int64_t i = 0; i < columns; i += lanes) {
-      const auto mask =
-          hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, columns - i)));
-      sums = hn::Add(hn::MaskedLoad(mask, kTag, dy + first + i), sums);
+      const auto g = hn::MaskedLoad(mask, kTag, dy + first + i);
+      if constexpr (kLog)
+        sums = hn::Add(g, sums);
+      else
+        sums = hn::MulAdd(hn::MaskedLoad(mask, kTag, y + first + i), g, sums);
     }
     const auto sum = hn::SumOfLanes(kTag, sums);
     for (int64_t i = 0; i < columns; i += lanes) {
       const auto mask =
           hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, columns - i)));
-      const auto e = ExpOf(hn::MaskedLoad(mask, kTag, y + first + i));
+      const auto v = hn::MaskedLoad(mask, kTag, y + first + i);
       const auto g = hn::MaskedLoad(mask, kTag, dy + first + i);
-      hn::BlendedStore(hn::NegMulAdd(e, sum, g), mask, kTag, dx + first + i);
+      const auto result =
+          kLog ? hn::NegMulAdd(ExpOf(v), sum, g) : hn::Mul(v, hn::Sub(g, sum));
+      hn::BlendedStore(result, mask, kTag, dx + first + i);
     }
   }
+}
+
+void SoftmaxGradRows(const float* y, const float* dy, int64_t begin,
+                     int64_t end, int64_t columns, float* dx) {
+  GradRows<false>(y, dy, begin, end, columns, dx);
+}
+
+void LogSoftmaxGradRows(const float* y, const float* dy, int64_t begin,
+                        int64_t end, int64_t columns, float* dx) {
+  GradRows<true>(y, dy, begin, end, columns, dx);
 }
 
 void ScaleSomeRows(const float* from, const float* factor, int64_t begin,

@@ -45,6 +45,35 @@ absl::StatusOr<ColumnShape> MiddleAxis(const BindContext& context,
   return s;
 }
 
+// X@GRAD of Out and Out@GRAD by run(out, dout, shape, dx), where `shape_of`
+// tells the shape, or why the op is refused.
+template <typename ShapeOf, typename Run>
+absl::StatusOr<Step> BindGradient(BindContext* context, const ShapeOf& shape_of,
+                                  const Run& run) {
+  PD_ASSIGN_OR_RETURN(Tensor * out,
+                      context->In(context->Input("Out"), nullptr));
+  PD_ASSIGN_OR_RETURN(const auto shape, shape_of(*context, *out));
+  PD_RETURN_IF_ERROR(
+      ExpectInput(*context, "Out@GRAD", out->dtype(), out->shape()));
+  PD_ASSIGN_OR_RETURN(Tensor * dout,
+                      context->In(context->Input("Out@GRAD"), nullptr));
+  PD_ASSIGN_OR_RETURN(Tensor * dx,
+                      context->Out(context->Output("X@GRAD"), nullptr));
+  context->MayShare(dout, dx);
+  return Step([out, dout, dx, shape, run](const RunContext&) {
+    run(out->data<float>(), dout->data<float>(), shape, dx->data<float>());
+    return absl::OkStatus();
+  });
+}
+
+// A gradient of rows in BindGradient's form.
+auto RowGradient(void (*run)(const float* y, const float* dy, int64_t rows,
+                             int64_t columns, float* dx)) {
+  return [run](const float* y, const float* dy, const Matrix& m, float* dx) {
+    run(y, dy, m.rows, m.columns, dx);
+  };
+}
+
 }  // namespace
 
 absl::StatusOr<Step> BindSoftmax(BindContext* context) {
@@ -85,39 +114,11 @@ absl::StatusOr<Step> BindLogSoftmax(BindContext* context) {
 }
 
 absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(Tensor * out,
-                      context->In(context->Input("Out"), nullptr));
-  PD_ASSIGN_OR_RETURN(const Matrix m, LastAxis(*context, *out));
-  PD_RETURN_IF_ERROR(
-      ExpectInput(*context, "Out@GRAD", out->dtype(), out->shape()));
-  PD_ASSIGN_OR_RETURN(Tensor * dout,
-                      context->In(context->Input("Out@GRAD"), nullptr));
-  PD_ASSIGN_OR_RETURN(Tensor * dx,
-                      context->Out(context->Output("X@GRAD"), nullptr));
-  context->MayShare(dout, dx);
-  return Step([out, dout, dx, m](const RunContext&) {
-    RowSoftmaxGrad(out->data<float>(), dout->data<float>(), m.rows, m.columns,
-                   dx->data<float>());
-    return absl::OkStatus();
-  });
+  return BindGradient(context, LastAxis, RowGradient(RowSoftmaxGrad));
 }
 
 absl::StatusOr<Step> BindLogSoftmaxGrad(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(Tensor * out,
-                      context->In(context->Input("Out"), nullptr));
-  PD_ASSIGN_OR_RETURN(const Matrix m, LastAxis(*context, *out));
-  PD_RETURN_IF_ERROR(
-      ExpectInput(*context, "Out@GRAD", out->dtype(), out->shape()));
-  PD_ASSIGN_OR_RETURN(Tensor * dout,
-                      context->In(context->Input("Out@GRAD"), nullptr));
-  PD_ASSIGN_OR_RETURN(Tensor * dx,
-                      context->Out(context->Output("X@GRAD"), nullptr));
-  context->MayShare(dout, dx);
-  return Step([out, dout, dx, m](const RunContext&) {
-    RowLogSoftmaxGrad(out->data<float>(), dout->data<float>(), m.rows,
-                      m.columns, dx->data<float>());
-    return absl::OkStatus();
-  });
+  return BindGradient(context, LastAxis, RowGradient(RowLogSoftmaxGrad));
 }
 
 absl::StatusOr<Step> BindColumnSoftmax(BindContext* context) {
@@ -134,22 +135,11 @@ absl::StatusOr<Step> BindColumnSoftmax(BindContext* context) {
 }
 
 absl::StatusOr<Step> BindColumnSoftmaxGrad(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(Tensor * out,
-                      context->In(context->Input("Out"), nullptr));
-  PD_ASSIGN_OR_RETURN(const ColumnShape shape, MiddleAxis(*context, *out));
-  PD_RETURN_IF_ERROR(
-      ExpectInput(*context, "Out@GRAD", out->dtype(), out->shape()));
-  PD_ASSIGN_OR_RETURN(Tensor * dout,
-                      context->In(context->Input("Out@GRAD"), nullptr));
-  PD_ASSIGN_OR_RETURN(Tensor * dx,
-                      context->Out(context->Output("X@GRAD"), nullptr));
-  context->MayShare(dout, dx);
   const bool log = context->op().type == "log_softmax_grad";
-  return Step([out, dout, dx, shape, log](const RunContext&) {
-    ColumnSoftmaxGrad(out->data<float>(), dout->data<float>(), shape, log,
-                      dx->data<float>());
-    return absl::OkStatus();
-  });
+  return BindGradient(
+      context, MiddleAxis,
+      [log](const float* y, const float* dy, const ColumnShape& shape,
+            float* dx) { ColumnSoftmaxGrad(y, dy, shape, log, dx); });
 }
 
 }  // namespace cpu
