@@ -87,6 +87,19 @@ TEST(GroupNorms, ConstantRegionsGiveZero) {
   }
 }
 
+const char kLogitLoss[] = "sigmoid_cross_entropy_with_logits";
+
+// y of x and label.
+void AppendLogitLoss(KernelCase* c) {
+  OpDesc op;
+  op.type = kLogitLoss;
+  op.SetInput("X", {"x"});
+  op.SetInput("Label", {"label"});
+  op.SetOutput("Out", {"y"});
+  Append(c, op);
+  c->fetches = {"y"};
+}
+
 KernelCase LogitCase(const Shape& shape) {
   KernelCase c;
   Array x = RandomArray(shape, 1);
@@ -98,19 +111,13 @@ KernelCase LogitCase(const Shape& shape) {
     labels[i] = i % 3 == 0 ? -100.f : 1 / (1 + std::exp(labels[i]));
   Feed(&c, "x", std::move(x));
   Feed(&c, "label", std::move(label));
-  OpDesc op;
-  op.type = "sigmoid_cross_entropy_with_logits";
-  op.SetInput("X", {"x"});
-  op.SetInput("Label", {"label"});
-  op.SetOutput("Out", {"y"});
-  Append(&c, op);
-  c.fetches = {"y"};
+  AppendLogitLoss(&c);
   c.wrt = {"x"};
   return c;
 }
 
 TEST(SigmoidCrossEntropy, IsTheReferences) {
-  const std::string type = "sigmoid_cross_entropy_with_logits";
+  const std::string type = kLogitLoss;
   for (const Shape& shape : {Shape{1}, Shape{3, 17}, Shape{40, 301}})
     ExpectLikeReference(
         LogitCase(shape),
@@ -118,7 +125,7 @@ TEST(SigmoidCrossEntropy, IsTheReferences) {
 }
 
 TEST(SigmoidCrossEntropy, NormalizedIsTheReferenceKernels) {
-  const std::string type = "sigmoid_cross_entropy_with_logits";
+  const std::string type = kLogitLoss;
   KernelCase c = LogitCase({3, 17});
   c.program.global().ops.back().attrs["normalize"] = true;
   ExpectLikeReference(c, {{type, "reference"}, {type + "_grad", "reference"}});
@@ -130,15 +137,9 @@ TEST(SigmoidCrossEntropy, ConfidentAnswersKeepTheirLoss) {
   KernelCase c;
   Feed(&c, "x", MakeArray<float>({5}, x));
   Feed(&c, "label", MakeArray<float>({5}, {1, 1, 1, 1, 1}));
-  OpDesc op;
-  op.type = "sigmoid_cross_entropy_with_logits";
-  op.SetInput("X", {"x"});
-  op.SetInput("Label", {"label"});
-  op.SetOutput("Out", {"y"});
-  Append(&c, op);
-  c.fetches = {"y"};
+  AppendLogitLoss(&c);
   const KernelResult fast = RunCase(c, true);
-  ASSERT_EQ(fast.labels.at(op.type), "cpu:vectors");
+  ASSERT_EQ(fast.labels.at(kLogitLoss), "cpu:vectors");
   for (size_t i = 0; i < x.size(); ++i) {
     const double loss = std::log1p(std::exp(-double{x[i]}));
     EXPECT_NEAR(fast.values.at("y").data<float>()[i], loss, 1e-6 * loss)
@@ -153,15 +154,9 @@ TEST(SigmoidCrossEntropy, InfinitiesAndNan) {
        MakeArray<float>({5},
                         {infinity, -infinity, std::nanf(""), 100.f, -100.f}));
   Feed(&c, "label", MakeArray<float>({5}, {0.f, 0.f, 0.5f, 1.f, 1.f}));
-  OpDesc op;
-  op.type = "sigmoid_cross_entropy_with_logits";
-  op.SetInput("X", {"x"});
-  op.SetInput("Label", {"label"});
-  op.SetOutput("Out", {"y"});
-  Append(&c, op);
-  c.fetches = {"y"};
+  AppendLogitLoss(&c);
   const KernelResult fast = RunCase(c, true), slow = RunCase(c, false);
-  ASSERT_EQ(fast.labels.at(op.type), "cpu:vectors");
+  ASSERT_EQ(fast.labels.at(kLogitLoss), "cpu:vectors");
   const float* a = fast.values.at("y").data<float>();
   const float* b = slow.values.at("y").data<float>();
   for (int i = 0; i < 5; ++i)

@@ -13,6 +13,7 @@
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/layer_args.h"
 #include "libcore/nn/layers/layer_table.h"
+#include "libcore/nn/layers/sublayers.h"
 
 namespace pd {
 namespace {
@@ -279,24 +280,10 @@ absl::StatusOr<std::string> AppendHead(LayerContext* c, const std::string& path,
   const int64_t out = boxes * numbers;
   const int32_t k = p.kernel_size();
   const double reads = static_cast<double>(in) * k * k;
-  PD_ASSIGN_OR_RETURN(const std::string weight,
-                      c->Weight(job::ParamAttr(), {out, in, k, k},
-                                NormalInitializer(std::sqrt(2.0 / reads))));
-  PD_ASSIGN_OR_RETURN(const std::string bias, c->Bias(job::ParamAttr(), {out}));
-  OpDesc op;
-  op.type = "conv2d";
-  op.SetInput("Input", {map});
-  op.SetInput("Filter", {weight});
-  op.attrs = {{"strides", Ints{p.stride(), p.stride()}},
-              {"paddings", Ints{p.pad(), p.pad()}},
-              {"dilations", Ints{1, 1}},
-              {"groups", int32_t{1}},
-              {"padding_algorithm", std::string("EXPLICIT")},
-              {"data_format", std::string("NCHW")}};
-  PD_ASSIGN_OR_RETURN(const std::string product,
-                      c->Append(std::move(op), {"Output"}));
   PD_ASSIGN_OR_RETURN(const std::string sum,
-                      c->Binary("elementwise_add", product, bias, 1));
+                      Convolve({out, k, p.stride(), p.pad(),
+                                NormalInitializer(std::sqrt(2.0 / reads))},
+                               map, c));
   const Shape size = c->ShapeOf(sum);
   const Shape wanted = c->ShapeOf(map);  // ops move descriptions
   if (size[2] != wanted[2] || size[3] != wanted[3])

@@ -12,6 +12,7 @@
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/layer_args.h"
 #include "libcore/nn/layers/layer_table.h"
+#include "libcore/nn/layers/sublayers.h"
 #include "libcore/nn/op_chain.h"
 #include "libcore/nn/true_boxes.h"
 
@@ -33,24 +34,7 @@ absl::StatusOr<std::string> RpnConvolution(LayerContext* c, const char* path,
                                            const std::string& x, int64_t out,
                                            int32_t kernel) {
   const LayerContext::Sublayer sublayer(c, "conv2d", path);
-  const int64_t in = c->ShapeOf(x)[1];
-  PD_ASSIGN_OR_RETURN(const std::string weight,
-                      c->Weight(job::ParamAttr(), {out, in, kernel, kernel},
-                                NormalInitializer(0.01)));
-  PD_ASSIGN_OR_RETURN(const std::string bias, c->Bias(job::ParamAttr(), {out}));
-  OpDesc op;
-  op.type = "conv2d";
-  op.SetInput("Input", {x});
-  op.SetInput("Filter", {weight});
-  op.attrs = {{"strides", Ints{1, 1}},
-              {"paddings", Ints{kernel / 2, kernel / 2}},
-              {"dilations", Ints{1, 1}},
-              {"groups", int32_t{1}},
-              {"padding_algorithm", std::string("EXPLICIT")},
-              {"data_format", std::string("NCHW")}};
-  PD_ASSIGN_OR_RETURN(const std::string product,
-                      c->Append(std::move(op), {"Output"}));
-  return c->Binary("elementwise_add", product, bias, 1);
+  return Convolve({out, kernel, 1, kernel / 2, NormalInitializer(0.01)}, x, c);
 }
 
 absl::StatusOr<std::string> BuildRpnHead(LayerContext* c) {

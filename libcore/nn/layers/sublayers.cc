@@ -7,6 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
+#include "libcore/nn/layers/layer_args.h"
 
 namespace pd {
 
@@ -61,6 +62,30 @@ absl::StatusOr<std::string> NormalizeLayer(const job::LayerNorm& p,
   op.attrs = {{"epsilon", static_cast<float>(p.epsilon())},
               {"begin_norm_axis", static_cast<int32_t>(rank - axes)}};
   return c->Append(std::move(op), {"Y", "Mean", "Variance"});
+}
+
+absl::StatusOr<std::string> Convolve(const ConvolutionSpec& spec,
+                                     const std::string& x, LayerContext* c) {
+  const int64_t in = c->ShapeOf(x)[1];
+  PD_ASSIGN_OR_RETURN(
+      const std::string weight,
+      c->Weight(job::ParamAttr(), {spec.out, in, spec.kernel, spec.kernel},
+                spec.weight));
+  PD_ASSIGN_OR_RETURN(const std::string bias,
+                      c->Bias(job::ParamAttr(), {spec.out}));
+  OpDesc op;
+  op.type = "conv2d";
+  op.SetInput("Input", {x});
+  op.SetInput("Filter", {weight});
+  op.attrs = {{"strides", Ints{spec.stride, spec.stride}},
+              {"paddings", Ints{spec.pad, spec.pad}},
+              {"dilations", Ints{1, 1}},
+              {"groups", int32_t{1}},
+              {"padding_algorithm", std::string("EXPLICIT")},
+              {"data_format", std::string("NCHW")}};
+  PD_ASSIGN_OR_RETURN(const std::string product,
+                      c->Append(std::move(op), {"Output"}));
+  return c->Binary("elementwise_add", product, bias, 1);
 }
 
 absl::StatusOr<std::string> DropOut(double p, const std::string& x,

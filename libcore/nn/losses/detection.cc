@@ -96,16 +96,9 @@ std::string Flat(LossContext* c, const std::string& x, int64_t width) {
 
 std::string SsdClassLoss(LossContext* c, const SsdHead& head,
                          const std::string& labels) {
-  return c->Op("softmax_with_cross_entropy",
-               {{"Logits", Flat(c, head.scores, head.classes)},
-                {"Label", c->Cast(Flat(c, labels, 1), DType::kInt64)}},
-               {"Softmax", "Loss"},
-               {{"soft_label", false},
-                {"use_softmax", true},
-                {"numeric_stable_mode", true},
-                {"ignore_index", int32_t{-100}},
-                {"axis", int32_t{-1}}},
-               /*result=*/1);
+  return c->SoftmaxCrossEntropy(Flat(c, head.scores, head.classes),
+                                c->Cast(Flat(c, labels, 1), DType::kInt64),
+                                false);
 }
 
 SsdTargets FindSsdTargets(LossContext* c, const SsdHead& head,

@@ -166,6 +166,19 @@ std::string LossContext::Mask(const std::string& each) {
   return SequenceMask(length, each, 1);
 }
 
+std::string LossContext::SoftmaxCrossEntropy(const std::string& logits,
+                                             const std::string& labels,
+                                             bool soft_label) {
+  return Op("softmax_with_cross_entropy",
+            {{"Logits", logits}, {"Label", labels}}, {"Softmax", "Loss"},
+            {{"soft_label", soft_label},
+             {"use_softmax", true},
+             {"numeric_stable_mode", true},
+             {"ignore_index", int32_t{-100}},
+             {"axis", int32_t{-1}}},
+            /*result=*/1);
+}
+
 std::string LossContext::Reduced(job::Reduction::Kind kind, std::string each) {
   const char* op = kind == job::Reduction::sum ? "reduce_sum" : "reduce_mean";
   const Shape shape = ShapeOf(each);

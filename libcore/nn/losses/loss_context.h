@@ -45,6 +45,10 @@ class LossContext : public OpChain {
   /// The same, of the prediction's shape.
   std::string SameField(const std::string& name);
 
+  /// The cross entropy of the softmax of each row of `logits`; labels are class
+  /// numbers [rows, 1], or with `soft_label` probabilities of all classes.
+  std::string SoftmaxCrossEntropy(const std::string& logits,
+                                  const std::string& labels, bool soft_label);
   /// Mean or sum of one loss a place; with the loss's `mask` or `length` over
   /// the places that count.
   std::string Reduced(job::Reduction::Kind kind, std::string each);

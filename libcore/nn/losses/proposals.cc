@@ -123,15 +123,7 @@ absl::StatusOr<std::string> Rcnn(LossContext* c) {
   const std::string targets = sampled("targets", {-1, wide});
   const std::string weights = sampled("weights", {-1, wide});
   const std::string by_class =
-      c->Op("softmax_with_cross_entropy",
-            {{"Logits", c->x()}, {"Label", c->Cast(labels, DType::kInt64)}},
-            {"Softmax", "Loss"},
-            {{"soft_label", false},
-             {"use_softmax", true},
-             {"numeric_stable_mode", true},
-             {"ignore_index", int32_t{-100}},
-             {"axis", int32_t{-1}}},
-            /*result=*/1);
+      c->SoftmaxCrossEntropy(c->x(), c->Cast(labels, DType::kInt64), false);
   const std::string by_place =
       SmoothSum(c, offsets, targets, weights, p.sigma());
   return c->Give(c->Div(c->Add(c->Reduce("reduce_sum", by_class), by_place),

@@ -125,15 +125,7 @@ absl::StatusOr<std::string> Npair(LossContext* c) {
   const std::string similar =
       c->Op("matmul_v2", {{"X", c->x()}, {"Y", positive}}, {"Out"},
             {{"trans_x", false}, {"trans_y", true}});
-  const std::string cross =
-      c->Op("softmax_with_cross_entropy",
-            {{"Logits", similar}, {"Label", target}}, {"Softmax", "Loss"},
-            {{"soft_label", true},
-             {"use_softmax", true},
-             {"numeric_stable_mode", true},
-             {"ignore_index", int32_t{-100}},
-             {"axis", int32_t{-1}}},
-            /*result=*/1);
+  const std::string cross = c->SoftmaxCrossEntropy(similar, target, true);
   const std::string mean = c->Reduce(
       "reduce_mean", c->Reduce("reduce_sum", c->Mul(target, cross), {0}));
   return c->Give(c->Add(cost, mean));
