@@ -44,7 +44,6 @@
 #include "libcore/program/prune.h"
 #include "libcore/program/verifier.h"
 #include "libcore/quant/aware.h"
-#include "libcore/quant/conv_bias.h"
 #include "libcore/train/preprocess.h"
 
 namespace pd {
@@ -295,9 +294,7 @@ absl::StatusOr<InferenceModel> FreezeQuantized(const ExportOptions& options,
       thresholds[name] = q.thresholds.at(name);
   q.thresholds = std::move(thresholds);
   RoundBeforeMoves(learned.model, &q);
-  InferenceModel model = WithQuantizeLinear(learned.model, q, false);
-  MoveConvBiases(&model);
-  return model;
+  return WithQuantizeLinear(learned.model, q, false);
 }
 
 absl::Status Compare(const NamedArrays& got, const NamedArrays& want,

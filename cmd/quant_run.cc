@@ -33,7 +33,6 @@
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/verifier.h"
 #include "libcore/quant/calibration_data.h"
-#include "libcore/quant/conv_bias.h"
 #include "libcore/quant/dynamic.h"
 #include "libcore/quant/equalize.h"
 #include "libcore/quant/float_search.h"
@@ -345,7 +344,6 @@ class QuantRun {
     summary_.out = options_.out;
     summary_.bytes_after = ParameterBytes(written);
     if (options_.to == "onnx") {
-      MoveConvBiases(&written);
       const auto bytes =
           ToOnnx(*registry_, written, static_cast<int>(options_.opset));
       if (!bytes.ok()) return Annotate(bytes.status(), options_.model);

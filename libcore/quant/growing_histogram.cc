@@ -28,7 +28,7 @@ constexpr int64_t kMostTabled = int64_t{1} << 31;
 // Less than any exponent.
 constexpr int kNoExponent = -200;
 
-using Table = std::vector<uint32_t>;
+using CountTable = std::vector<uint32_t>;
 
 // Tables of zeros that wait for a batch.
 class Tables {
@@ -37,21 +37,21 @@ class Tables {
     static auto* const tables = new Tables;
     return *tables;
   }
-  Table Take() {
+  CountTable Take() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (tables_.empty()) return Table(2 * kBins, 0);
-    Table table = std::move(tables_.back());
+    if (tables_.empty()) return CountTable(2 * kBins, 0);
+    CountTable table = std::move(tables_.back());
     tables_.pop_back();
     return table;
   }
-  void Give(Table table) {
+  void Give(CountTable table) {
     const std::lock_guard<std::mutex> lock(mutex_);
     tables_.push_back(std::move(table));
   }
 
  private:
   std::mutex mutex_;
-  std::vector<Table> tables_;
+  std::vector<CountTable> tables_;
 };
 
 // The least one with 2^exponent * kBins > abs_max.
@@ -223,7 +223,7 @@ ValueRange GrowingHistogram::End() {
 
 void GrowingHistogram::Take(Part* part) {
   GrowPart(exponent_, part);
-  Table& table = part->table;
+  CountTable& table = part->table;
   ParallelFor(2 * kBins, 1 << 13, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
       counts_[i] += std::exchange(table[i], 0);

@@ -80,6 +80,14 @@ diff <(tensors old | grep -v fc.2) <(tensors same | grep -v fc.2) >/dev/null ||
 diff <(tensors old | grep fc.2.weight) <(tensors same | grep fc.2.weight) >/dev/null &&
   fail "the head was taken too"
 
+# The same out of the run's ONNX file, where each parameter has its own name, the
+# biases of convolutions too.
+pd-export -q -m old --to onnx -o old.onnx >/dev/null
+says 0 "'old.onnx': 8 of 10 parameters taken; skipped: 'net.fc.2.bias', 'net.fc.2.weight'" \
+  pd-train -c other.pbtxt --out from_onnx --steps 1 --init-from old.onnx --init-skip 'net.fc.2.*'
+diff <(tensors old | grep -v fc.2) <(tensors from_onnx | grep -v fc.2) >/dev/null ||
+  fail "weights of the ONNX file differ"
+
 # Under another name, headless, with a head of its own; the old head is left.
 job headless 'layer { name: "body" block { use: "lenet" set: "num_classes=0" } }
   layer { flatten {} }

@@ -12,6 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/deploy/onnx/conv_bias.h"
 #include "libcore/deploy/onnx/fixed_boxes.h"
 #include "libcore/deploy/onnx_export.h"
 #include "libcore/ops/registry.h"
@@ -144,8 +145,7 @@ absl::Status Complain(const InferenceModel& model, int opset,
   return absl::Status(failures[0].status.code(), text);
 }
 
-// Gives ops the attributes that they leave out. Their slots are not held
-// against the schema: MoveConvBiases adds one that ONNX's convolutions have.
+// Gives ops the attributes that they leave out.
 absl::Status FillAttributes(const OpRegistry& registry, ProgramDesc* program) {
   for (BlockDesc& block : program->blocks)
     for (size_t i = 0; i < block.ops.size(); ++i)
@@ -176,6 +176,7 @@ void ConvertBlock(int32_t block, OnnxGraph* graph) {
   const std::vector<OpDesc>& ops =
       graph->model().program.blocks[static_cast<size_t>(block)].ops;
   for (size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].type.empty()) continue;  // MoveConvBiases made it needless
     const absl::Status status = ConvertOp(ops[i], graph);
     if (status.ok()) continue;
     graph->AddFailure({block, i, ops[i].type, FirstOutput(ops[i]), status});
@@ -193,6 +194,7 @@ absl::StatusOr<std::string> ToOnnx(const OpRegistry& registry,
                       opset, kMinOnnxOpset, kMaxOnnxOpset);
   PD_RETURN_IF_ERROR(FillAttributes(registry, &model.program));
   PD_RETURN_IF_ERROR(ComputeFixedBoxes(registry, &model));
+  MoveConvBiases(&model);
   std::vector<OnnxFailure> failures;
   auto bytes = Convert(model, opset, &failures);
   if (!failures.empty()) return Complain(model, opset, failures);
