@@ -5,9 +5,9 @@ many steps, with the same optimizer and schedule. Prints one JSON line.
 
     prove_peers.py JOB TESTDATA [SEED [OUTPUTS]]
 
-JOB is apps/NAME for an application (prove_apps.py, prove_texts.py, prove_acting.py). OUTPUTS is
-what pd-eval --out wrote of a run of the same job: where numbers of pd-eval do not
-say how good it is, a line is printed about it, too.
+JOB is apps/NAME for an application (prove_apps.py, prove_texts.py and the others
+that are imported). OUTPUTS is what pd-eval --out wrote of a run of the same job:
+where numbers of pd-eval do not say how good it is, a line is printed about it, too.
 """
 import csv
 import gzip
@@ -24,7 +24,11 @@ from torch.nn import functional as F
 
 import prove_acting
 import prove_apps
+import prove_boxes
+import prove_start
 import prove_texts
+
+MODULES = [sys.modules[__name__], prove_apps, prove_boxes, prove_start, prove_texts, prove_acting]
 
 
 class Residual(nn.Module):
@@ -94,6 +98,9 @@ def train_resnet18_cifar(data, draw):
         hits = sum(int((net(normalized(test[i:i + 250])).argmax(1) == answers[i:i + 250]).sum())
                    for i in range(0, len(test), 250))
     return {"acc": hits / len(test)}
+
+
+train_cifar10 = train_resnet18_cifar
 
 
 class CharModel(nn.Module):
@@ -233,7 +240,7 @@ def main():
     name = os.path.basename(job)
     if job.startswith("apps/"):
         draw_as_paddle()
-    find = lambda what: next((getattr(m, what) for m in (sys.modules[__name__], prove_apps, prove_texts, prove_acting) if hasattr(m, what)), None)
+    find = lambda what: next((getattr(m, what) for m in MODULES if hasattr(m, what)), None)
     if len(sys.argv) > 4 and find("judge_" + name):
         print(json.dumps({"job": job, "program": "pdkit", "seed": seed, **find("judge_" + name)(data, sys.argv[4])}))
     if not find("train_" + name):
