@@ -138,6 +138,7 @@ Manual TrainManual() {
        "RUN/events.out.tfevents.TIME.HOST",
        "What `--log` writes: open RUN with `visualdl --logdir` or `tensorboard "
        "--logdir`."},
+      {"RUN/log/workerlog.N", "The lines of rank N of `--processes`."},
       {"RUN/summary.json",
        "What the run came to: steps, times, the last evaluation, and the step "
        "with the best result, which `RUN@best` names."}};
@@ -273,8 +274,9 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
                 &o->weights_only);
   table->Integer(
       {"--max-restarts", "N",
-       "with --processes, starts all processes again from the newest "
-       "checkpoint when one fails, up to N times"},
+       "with --processes, when one fails, starts those that are left again "
+       "from the newest checkpoint, up to N times: without the processes that "
+       "a signal ended, so with fewer, and to the same bits"},
       {0, INT64_MAX}, &o->processes.max_restarts);
   table->Text({"--init-from", "MODEL",
                "takes parameters by name from a model, a run (`RUN`, "
@@ -345,6 +347,13 @@ absl::Status ValidateNew(const TrainOptions& o, const OptionTable& table) {
     return CommandLineError(
         absl::StrCat("--new ", o.new_kind, " takes no --target"));
   return absl::OkStatus();
+}
+
+// A run keeps its processes' lines, once it is there.
+void FileLinesIn(const std::string& run, ProcessOptions* processes) {
+  if (run.empty() || !processes->log_dir.empty()) return;
+  processes->log_dir = absl::StrCat(run, "/log");
+  processes->log_needs = run;
 }
 
 absl::Status ValidatePrograms(const TrainOptions& o, const OptionTable& table) {
@@ -442,6 +451,7 @@ Tool TrainTool(TrainOptions* options) {
     if (options->bench.has_value() && table.Given("--out"))
       return CommandLineError("--bench writes no RUN: leave out --out");
     PD_RETURN_IF_ERROR(table.Needs("--max-restarts", "--processes"));
+    FileLinesIn(options->out, &options->processes);
     PD_RETURN_IF_ERROR(table.Needs("--weights-only", "--resume"));
     PD_RETURN_IF_ERROR(table.Needs("--require", "--out"));
     if (options->resume && !options->init_from.empty())

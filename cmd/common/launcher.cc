@@ -5,25 +5,33 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pty.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/worker_logs.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/log_marks.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -31,9 +39,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long processes may take to end by themselves after one has failed, and
-// after they were told to.
-constexpr std::chrono::seconds kGrace(15), kTerminate(5);
+// How long processes may take to end by themselves after one has failed,
+// beyond the time in which they notice, and after they were told to.
+constexpr std::chrono::seconds kGrace(5), kTerminate(5);
 
 volatile std::sig_atomic_t g_signal = 0;
 
@@ -73,6 +81,24 @@ absl::StatusOr<std::vector<int>> FreePorts(int count) {
   return ports;
 }
 
+// Both ends of what a process writes to: a terminal of its own where ours is
+// one and `drawn`, so that it draws as on ours.
+absl::Status OpenErrors(bool drawn, int ends[2]) {
+  if (!drawn || isatty(STDERR_FILENO) == 0)
+    return pipe2(ends, O_CLOEXEC) == 0
+               ? absl::OkStatus()
+               : ErrnoToStatus(errno, "cannot make a pipe");
+  winsize size{};
+  termios plain{};
+  ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
+  tcgetattr(STDERR_FILENO, &plain);
+  cfmakeraw(&plain);
+  if (openpty(&ends[0], &ends[1], nullptr, &plain, &size) != 0)
+    return ErrnoToStatus(errno, "cannot make a terminal for rank 0");
+  for (int i = 0; i < 2; ++i) fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+  return absl::OkStatus();
+}
+
 struct Process {
   pid_t pid = -1;
   int errors = -1;   // its standard error; -1: it has ours
@@ -83,6 +109,10 @@ struct Process {
 
 class Launcher {
  public:
+  Launcher(const ProcessOptions& options, WorkerLogs* logs)
+      : grace_(kGrace + std::chrono::seconds(
+                            static_cast<int64_t>(options.silence_timeout))),
+        logs_(*logs) {}
   ~Launcher() {
     for (Process& process : processes_)
       if (process.errors >= 0) close(process.errors);
@@ -115,6 +145,13 @@ class Launcher {
     return Outcome();
   }
 
+  // Processes that have ended by themselves, well or not.
+  int Left() const {
+    return static_cast<int>(
+        std::count_if(processes_.begin(), processes_.end(),
+                      [](const Process& p) { return WIFEXITED(p.status); }));
+  }
+
  private:
   std::vector<std::string> Environment(int rank) const {
     const std::string own = endpoints_[static_cast<size_t>(rank)];
@@ -126,10 +163,11 @@ class Launcher {
   }
 
   absl::Status StartOne(int rank, char* const* argv) {
-    int pipe_ends[2] = {-1, -1};
-    if (rank > 0 && pipe2(pipe_ends, O_CLOEXEC) != 0)
-      return ErrnoToStatus(errno, "cannot make a pipe");
+    int ends[2] = {-1, -1};
+    const bool reads = rank > 0 || logs_.wanted();
+    if (reads) PD_RETURN_IF_ERROR(OpenErrors(rank == 0, ends));
     std::vector<std::string> words = Environment(rank);
+    if (logs_.wanted()) words.push_back(absl::StrCat(kFilesLines, "=1"));
     for (char** word = environ; *word != nullptr; ++word)
       if (std::strncmp(*word, "PADDLE_TRAINER", 14) != 0 &&
           std::strncmp(*word, "PADDLE_CURRENT_ENDPOINT=", 24) != 0)
@@ -142,19 +180,16 @@ class Launcher {
     if (pid == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(kExitFailed);
-      if (rank > 0) {
-        const int nothing = open("/dev/null", O_RDONLY);
-        dup2(nothing, STDIN_FILENO);
-        dup2(pipe_ends[1], STDERR_FILENO);
-      }
+      if (rank > 0) dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+      if (reads) dup2(ends[1], STDERR_FILENO);
       execve("/proc/self/exe", argv, environment.data());
       _exit(kExitFailed);
     }
-    if (rank > 0) {
-      close(pipe_ends[1]);
-      fcntl(pipe_ends[0], F_SETFL, O_NONBLOCK);
+    if (reads) {
+      close(ends[1]);
+      fcntl(ends[0], F_SETFL, O_NONBLOCK);
     }
-    processes_.push_back({pid, pipe_ends[0], "", true, 0});
+    processes_.push_back({pid, ends[0], "", true, 0});
     return absl::OkStatus();
   }
 
@@ -181,22 +216,31 @@ class Launcher {
       ssize_t n = 0;
       while (process.errors >= 0 &&
              (n = read(process.errors, bytes, sizeof(bytes))) > 0) {
+        // Rank 0 draws within its lines.
+        if (rank == 0)
+          (void)!write(STDERR_FILENO, bytes, static_cast<size_t>(n));
         process.line.append(bytes, static_cast<size_t>(n));
         for (size_t end; (end = process.line.find('\n')) != std::string::npos;
              process.line.erase(0, end + 1))
-          Print(rank, process.line.substr(0, end));
+          Take(rank, process.line.substr(0, end));
       }
       if (process.errors < 0 || (n < 0 && errno == EAGAIN)) continue;
-      if (!process.line.empty()) Print(rank, process.line);
+      if (!process.line.empty()) Take(rank, process.line);
       process.line.clear();
       close(process.errors);
       process.errors = -1;
     }
   }
 
-  static void Print(size_t rank, const std::string& line) {
-    const std::string text = absl::StrCat("rank ", rank, ": ", line, "\n");
-    (void)!write(STDERR_FILENO, text.data(), text.size());
+  void Take(size_t rank, std::string line) {
+    const bool shown = line.empty() || line[0] != kFiledOnly;
+    if (!shown) line.erase(0, 1);
+    if (rank > 0 && shown) {
+      const std::string text = absl::StrCat("rank ", rank, ": ", line, "\n");
+      (void)!write(STDERR_FILENO, text.data(), text.size());
+    }
+    const std::string settled = SettledLine(line);
+    if (!settled.empty() || line.empty()) logs_.Add(rank, settled);
   }
 
   void Reap() {
@@ -214,9 +258,9 @@ class Launcher {
 
   void EndOthers() {
     const auto passed = Clock::now() - failed_at_;
-    if (passed > kGrace + kTerminate)
+    if (passed > grace_ + kTerminate)
       Signal(SIGKILL);
-    else if (passed > kGrace)
+    else if (passed > grace_)
       Signal(SIGTERM);
   }
 
@@ -242,6 +286,8 @@ class Launcher {
     }
   }
 
+  const std::chrono::seconds grace_;
+  WorkerLogs& logs_;
   std::vector<std::string> endpoints_;
   std::vector<Process> processes_;
   int first_failed_ = -1;
@@ -249,7 +295,7 @@ class Launcher {
 };
 
 // The block that paddle.distributed.launch prints first.
-void LogConfiguration(int processes, char* const* argv) {
+void LogConfiguration(const ProcessOptions& options, char* const* argv) {
   std::vector<std::string> arguments;
   for (char* const* word = argv + 1; *word != nullptr; ++word)
     arguments.push_back(absl::StrCat("'", *word, "'"));
@@ -260,8 +306,8 @@ void LogConfiguration(int processes, char* const* argv) {
       {"heter_workers", ""},
       {"http_port", "None"},
       {"ips", "127.0.0.1"},
-      {"log_dir", "None"},
-      {"nproc_per_node", absl::StrCat(processes)},
+      {"log_dir", options.log_dir.empty() ? "None" : options.log_dir},
+      {"nproc_per_node", absl::StrCat(*options.processes)},
       {"server_num", "None"},
       {"servers", ""},
       {"training_script", argv[0]},
@@ -273,31 +319,53 @@ void LogConfiguration(int processes, char* const* argv) {
   LogVerbose("-----");
 }
 
+// The command line, for another number of processes.
+std::vector<std::string> WordsFor(int processes, char* const* argv) {
+  std::vector<std::string> words;
+  for (char* const* word = argv; *word != nullptr; ++word) {
+    words.emplace_back(*word);
+    if (absl::StartsWith(words.back(), "--processes="))
+      words.back() = absl::StrCat("--processes=", processes);
+    else if (words.size() > 1 && words[words.size() - 2] == "--processes")
+      words.back() = absl::StrCat(processes);
+  }
+  return words;
+}
+
+bool Resumes(char* const* argv) {
+  for (; *argv != nullptr; ++argv)
+    if (std::strcmp(*argv, "--resume") == 0) return true;
+  return false;
+}
+
 }  // namespace
 
-absl::Status LaunchProcesses(int processes, int64_t restarts,
-                             char* const* argv) {
+absl::Status LaunchProcesses(const ProcessOptions& options, char* const* argv) {
   PassSignalsOn();
-  LogConfiguration(processes, argv);
-  std::vector<char*> words;
-  for (char* const* word = argv; *word != nullptr; ++word)
-    words.push_back(*word);
-  std::string resume = "--resume";
-  const bool resumes =
-      std::any_of(words.begin(), words.end(),
-                  [&](const char* word) { return word == resume; });
-  words.push_back(nullptr);
+  LogConfiguration(options, argv);
+  const bool resumes = Resumes(argv);
+  WorkerLogs logs(options.log_dir, options.log_needs, resumes);
+  auto processes = static_cast<int>(*options.processes);
   for (int64_t restart = 0;; ++restart) {
-    Launcher launcher;
-    PD_RETURN_IF_ERROR(launcher.Start(processes, words.data()));
+    std::vector<std::string> words = WordsFor(processes, argv);
+    if (restart > 0 && !resumes) words.emplace_back("--resume");
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    Launcher launcher(options, &logs);
+    PD_RETURN_IF_ERROR(launcher.Start(processes, pointers.data()));
     absl::Status status = launcher.Wait();
-    if (status.ok() || ExitCode(status) != kExitFailed || restart >= restarts)
+    if (status.ok() || ExitCode(status) != kExitFailed ||
+        restart >= options.max_restarts)
       return status;
-    LogWarning("%s; all are started again (%d of %d)", status.message(),
-               restart + 1, restarts);
-    if (restart > 0 || resumes) continue;
-    words.back() = resume.data();
-    words.push_back(nullptr);
+    const int left = std::max(1, launcher.Left());
+    const std::string again = absl::StrFormat(
+        "%s; %d of %d are started again (restart %d of %d)", status.message(),
+        left, processes, restart + 1, options.max_restarts);
+    LogWarning("%s", again);
+    for (int rank = 0; rank < processes; ++rank)
+      logs.Add(static_cast<size_t>(rank), again);
+    processes = left;
   }
 }
 

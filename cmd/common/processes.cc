@@ -13,9 +13,11 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/launcher.h"
 #include "cmd/common/print_error.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/log_marks.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 
@@ -66,6 +68,11 @@ void BindProcessOptions(OptionTable* table, ProcessOptions* options) {
                "how long an operation of all processes waits for one that "
                "lives and does not come to it"},
               {1, 604800}, &options->collective_timeout);
+  table->Text(
+      {"--log-dir", "DIR",
+       "with --processes, the folder of `workerlog.N`, what the process "
+       "of rank N writes to standard error, RUN/log where there is a RUN"},
+      &options->log_dir);
   table->Texts({"--ring", "ID=RANKS",
                 "the processes of a ring_id of saved programs, `7=0,2`; "
                 "without any, and without a startup program that says it, each "
@@ -131,10 +138,14 @@ absl::StatusOr<std::shared_ptr<World>> JoinProcesses(
     if (std::count(ring.ranks.begin(), ring.ranks.end(), world->rank()) > 0)
       own.push_back(ring);
   if (!rings.empty()) PD_RETURN_IF_ERROR(UsageError(world->DeclareRings(own)));
+  // The process that started this one may file what it does not show.
+  const bool filed = std::getenv(kFilesLines) != nullptr;
+  if (world->rank() != 0 && filed)
+    MarkLogLinesAbove(LogLevel::kWarning);
+  else if (world->rank() != 0)
+    SetLogLevel(std::min(GetLogLevel(), LogLevel::kWarning));
   LogInfo("processes: %d, through %s, %d on this machine", world->size(),
           launch.engine == "mpi" ? "MPI" : "Gloo", world->local_size());
-  if (world->rank() != 0)
-    SetLogLevel(std::min(GetLogLevel(), LogLevel::kWarning));
   return world;
 }
 

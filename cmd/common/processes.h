@@ -25,6 +25,8 @@ struct ProcessOptions {
   double silence_timeout = 10;       ///< seconds without a sign of life
   double collective_timeout = 1800;  ///< seconds that an operation waits
   std::vector<std::string> rings;    ///< "7=0,2"
+  std::string log_dir;    ///< where --processes files their lines; "": nowhere
+  std::string log_needs;  ///< a folder that has to be there before; "": none
 };
 
 /// Adds the options, under the title "Processes".

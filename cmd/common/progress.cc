@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "cmd/common/terminal.h"
 #include "libcore/base/log.h"
+#include "libcore/base/log_marks.h"
 
 namespace pd {
 namespace {
@@ -168,7 +169,10 @@ void Progress::Draw(double now, int64_t done, int64_t items,
   if (bar && total_ > 0)
     line.fraction = static_cast<double>(done) / static_cast<double>(total_);
   if (!bar) {
-    std::fputs((LayOut(line, 1 << 20, false) + "\n").c_str(), stream);
+    std::fputs(absl::StrCat(LogMark(LogLevel::kInfo),
+                            LayOut(line, 1 << 20, false), "\n")
+                   .c_str(),
+               stream);
   } else {
     const int columns =
         options_.columns > 0 ? options_.columns : TerminalColumns(stream);

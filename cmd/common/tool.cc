@@ -103,9 +103,7 @@ absl::Status ParseAndRun(const Tool& tool, int argc, const char* const* argv,
     PD_ASSIGN_OR_RETURN(launch, LaunchedHere(*tool.processes));
     const int64_t wanted = tool.processes->processes.value_or(1);
     if (!launch.has_value() && wanted > 1)
-      return LaunchProcesses(static_cast<int>(wanted),
-                             tool.processes->max_restarts,
-                             const_cast<char* const*>(argv));
+      return LaunchProcesses(*tool.processes, const_cast<char* const*>(argv));
   }
   if (!idle || (device != "auto" && device != "cpu")) {
     PD_RETURN_IF_ERROR(LoadPlugins(*tool.common));
