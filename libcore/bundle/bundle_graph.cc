@@ -17,7 +17,8 @@ using pd_run::ConvInts;
 using pd_run::LinearInts;
 
 bool IsConv(const BundleNode& node) {
-  return node.kernel == "conv" || node.kernel == "depthwise_conv";
+  return node.kernel == "conv" || node.kernel == "conv_transpose" ||
+         node.kernel == "depthwise_conv";
 }
 
 // Where the function of a node stands; none for kernels that have no function.

@@ -98,9 +98,9 @@ bool BundleOp::IsParam(absl::string_view slot) const {
   return builder_->model.params.count(desc_.In(slot)) > 0;
 }
 
-const Array* BundleOp::Param(absl::string_view slot) {
-  Ignore(slot);
-  const auto it = builder_->model.params.find(desc_.In(slot));
+const Array* BundleOp::ParamNamed(const std::string& name,
+                                  absl::string_view slot) {
+  const auto it = builder_->model.params.find(name);
   if (it == builder_->model.params.end()) {
     Refuse(absl::StrCat("its '", slot, "' is no parameter"));
     return nullptr;
@@ -111,6 +111,21 @@ const Array* BundleOp::Param(absl::string_view slot) {
     return nullptr;
   }
   return &it->second;
+}
+
+const Array* BundleOp::Param(absl::string_view slot) {
+  Ignore(slot);
+  return ParamNamed(desc_.In(slot), slot);
+}
+
+std::vector<const Array*> BundleOp::Params(absl::string_view slot) {
+  Ignore(slot);
+  std::vector<const Array*> params;
+  for (const std::string& name : desc_.Input(slot)) {
+    params.push_back(ParamNamed(name, slot));
+    if (params.back() == nullptr) return {};
+  }
+  return params;
 }
 
 const Shape& BundleOp::ShapeOf(absl::string_view slot) {
@@ -230,6 +245,15 @@ uint32_t BundleOp::Emit(const char* kernel, Inputs inputs, Ints ints,
   return result;
 }
 
+BundleOp::Inputs BundleOp::EmitAll(const char* kernel, size_t results,
+                                   Inputs inputs, Ints ints) {
+  Inputs values;
+  for (size_t i = 0; i < results; ++i)
+    values.push_back(builder_->graph.Add({}));
+  AddNode(kernel, std::move(inputs), std::move(ints), {})->outputs = values;
+  return values;
+}
+
 void BundleOp::Give(absl::string_view slot, const char* kernel, Inputs inputs,
                     Ints ints, std::vector<float> floats) {
   Alias(slot,
@@ -238,13 +262,17 @@ void BundleOp::Give(absl::string_view slot, const char* kernel, Inputs inputs,
 
 void BundleOp::GiveAll(absl::string_view slot, const char* kernel,
                        Inputs inputs, Ints ints) {
-  Inputs results;
-  for (const std::string& name : desc_.Output(slot)) {
-    results.push_back(builder_->graph.Add({}));
-    builder_->values[name] = results.back();
-  }
-  AddNode(kernel, std::move(inputs), std::move(ints), {})->outputs =
-      std::move(results);
+  AliasAll(slot, EmitAll(kernel, desc_.Output(slot).size(), std::move(inputs),
+                         std::move(ints)));
+}
+
+void BundleOp::AliasAll(absl::string_view slot, const Inputs& values) {
+  const std::vector<std::string>& names = desc_.Output(slot);
+  if (names.size() != values.size())
+    return Fail(InvalidArgument("output '%s' holds %d variables; expected %d",
+                                slot, names.size(), values.size()));
+  for (size_t i = 0; i < names.size(); ++i)
+    builder_->values[names[i]] = values[i];
 }
 
 void BundleOp::Alias(absl::string_view slot, uint32_t value) {

@@ -61,6 +61,9 @@ class BundleOp {
   Inputs Ins(absl::string_view slot);
   /// The parameter in a slot; null, and an error, where it is something else.
   const Array* Param(absl::string_view slot);
+  /// The parameters in a slot of several, float32; empty, and an error, where
+  /// one is something else.
+  std::vector<const Array*> Params(absl::string_view slot);
   bool IsParam(absl::string_view slot) const;
   const Shape& ShapeOf(absl::string_view slot);
   DType TypeOf(absl::string_view slot);
@@ -95,6 +98,8 @@ class BundleOp {
   /// A node with one result, which is given.
   uint32_t Emit(const char* kernel, Inputs inputs, Ints ints = {},
                 std::vector<float> floats = {});
+  /// A node with `results` results.
+  Inputs EmitAll(const char* kernel, size_t results, Inputs inputs, Ints ints);
   /// A node whose result is the variable in `slot`.
   void Give(absl::string_view slot, const char* kernel, Inputs inputs,
             Ints ints = {}, std::vector<float> floats = {});
@@ -103,7 +108,9 @@ class BundleOp {
                Ints ints = {});
   /// The variable in `slot` is a value that there is.
   void Alias(absl::string_view slot, uint32_t value);
-  /// The same after a reshape to [1] where the program, as those before
+  /// The variables in `slot` are values that there are.
+  void AliasAll(absl::string_view slot, const Inputs& values);
+  /// Alias after a reshape to [1] where the program, as those before
   /// PaddlePaddle 2.5, has no rank 0.
   void AliasScalar(absl::string_view slot, uint32_t value, bool is_scalar);
 
@@ -124,6 +131,7 @@ class BundleOp {
   const VarDesc& Var(const std::string& name);
   BundleNode* AddNode(const char* kernel, Inputs inputs, Ints ints,
                       std::vector<float> floats);
+  const Array* ParamNamed(const std::string& name, absl::string_view slot);
   std::string Layer() const;
 
   const OpDesc& desc_;

@@ -24,8 +24,8 @@ const std::map<std::string, Lowering>& LoweringTable() {
   static const auto* table = [] {
     auto* all = new std::map<std::string, Lowering>;
     for (const Lowerings& part :
-         {ElementLowerings(), ProductLowerings(), ReduceLowerings(),
-          ShapeLowerings(), WindowLowerings()})
+         {ElementLowerings(), ProductLowerings(), RecurrentLowerings(),
+          ReduceLowerings(), ShapeLowerings(), WindowLowerings()})
       for (const Lowering& lowering : part)
         PD_INVARIANT(all->emplace(lowering.op_type, lowering).second);
     return all;

@@ -14,7 +14,8 @@ namespace {
 using pd_run::Binary;
 using pd_run::Function;
 
-// A matrix [depth, columns], or its transpose, times `by`, in panels.
+}  // namespace
+
 Array PackColumns(const Array& matrix, int64_t depth, int64_t columns,
                   bool transposed, float by) {
   std::byte* bytes = nullptr;
@@ -29,6 +30,8 @@ Array PackColumns(const Array& matrix, int64_t depth, int64_t columns,
     for (int64_t i = 0; i < packed.size(); ++i) panels[i] *= by;
   return packed;
 }
+
+namespace {
 
 // x times the parameter in `slot`, taken as a matrix.
 uint32_t LinearOf(BundleOp* op, uint32_t x, const char* slot, int64_t depth,

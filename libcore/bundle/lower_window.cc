@@ -74,6 +74,46 @@ void LowerConv(BundleOp* op) {
            {x, weights, op->OptionalIn("Bias")}, std::move(ints), NoFunction());
 }
 
+// Filters [in, out / groups, h, w], a row for each output channel and tap.
+Array PackTransposed(const Array& filter, int64_t groups) {
+  const int64_t depth = filter.shape[0] / groups;
+  const int64_t rows = NumElements(filter.shape, 1, filter.shape.size());
+  const int64_t each = pd_run::RowPanels(rows) * pd_run::kPanelRows * depth;
+  std::byte* bytes = nullptr;
+  Array packed = NewCopy(DType::kFloat32, {groups * each}, &bytes);
+  for (int64_t g = 0; g < groups; ++g)
+    pd_run::PackLines(filter.data<float>() + g * rows * depth, rows, depth, 1,
+                      rows, pd_run::kPanelRows,
+                      reinterpret_cast<float*>(bytes) + g * each);
+  return packed;
+}
+
+void LowerConvTranspose(BundleOp* op) {
+  ExpectPicture(op, "Input", "data_format");
+  const uint32_t x = op->In("Input");
+  const Array* filter = op->Param("Filter");
+  const int64_t groups = op->Int("groups");
+  if (filter == nullptr) return;
+  if (filter->shape.size() != 4 || groups < 1 ||
+      filter->shape[0] % groups != 0 || filter->size() == 0)
+    return op->Refuse("its filters do not divide into groups");
+  BundleOp::Ints ints = WindowOf(op, {filter->shape[2], filter->shape[3]},
+                                 op->IntsOf("dilations"));
+  ints.insert(ints.end(), {filter->shape[1] * groups, groups, 0});
+  for (const char* name : {"output_padding", "output_size"}) {
+    BundleOp::Ints extents = op->IntsOf(name);
+    if (extents.empty()) extents = {0, 0};
+    if (extents.size() != 2)
+      op->Refuse(absl::StrCat("attr '", name, "' has not two numbers"));
+    ints.insert(ints.end(), extents.begin(), extents.end());
+  }
+  const uint32_t weights =
+      op->Packed(op->desc().In("Filter"), absl::StrCat("|transposed|", groups),
+                 [&] { return PackTransposed(*filter, groups); });
+  op->Give("Output", "conv_transpose", {x, weights, op->OptionalIn("Bias")},
+           std::move(ints), NoFunction());
+}
+
 void LowerPool(BundleOp* op) {
   ExpectPicture(op, "X", "data_format");
   const std::string kind = op->Str("pooling_type");
@@ -120,7 +160,9 @@ Lowerings WindowLowerings() {
       {"bilinear_interp", LowerResize},
       {"bilinear_interp_v2", LowerResize},
       {"conv2d", LowerConv},
+      {"conv2d_transpose", LowerConvTranspose},
       {"depthwise_conv2d", LowerConv},
+      {"depthwise_conv2d_transpose", LowerConvTranspose},
       {"nearest_interp", LowerResize},
       {"nearest_interp_v2", LowerResize},
       {"pool2d", LowerPool},

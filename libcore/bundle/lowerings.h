@@ -27,9 +27,14 @@ std::vector<std::string> BundleOpTypes();
 
 using Lowerings = std::vector<Lowering>;
 
+/// A matrix [depth, columns], or its transpose, times `by`, in panels.
+Array PackColumns(const Array& matrix, int64_t depth, int64_t columns,
+                  bool transposed, float by);
+
 // The parts, by family.
 Lowerings ElementLowerings();
 Lowerings ProductLowerings();
+Lowerings RecurrentLowerings();
 Lowerings ReduceLowerings();
 Lowerings ShapeLowerings();
 Lowerings WindowLowerings();

@@ -247,9 +247,7 @@ TEST_P(Zoo, Bundle) {
   const auto answers = BundleAnswers(model, feeds, 2);
   // These have operators that bundles have no kernel for.
   static const std::map<std::string, const char*> kRefused = {
-      {"crnn", "'rnn'"},
-      {"ssd_mobilenet_v1", "'prior_box'"},
-      {"unet_small", "'conv2d_transpose'"}};
+      {"ssd_mobilenet_v1", "'prior_box'"}};
   if (const auto refused = kRefused.find(GetParam());
       refused != kRefused.end()) {
     EXPECT_TRUE(absl::StrContains(answers.status().message(), refused->second))

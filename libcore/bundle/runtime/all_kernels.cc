@@ -5,10 +5,12 @@
 namespace pd_run {
 
 const Kernel* const kKernels[] = {
-    &kArg,           &kBinary,    &kCast,  &kConcat, &kConv,      &kCumsum,
-    &kDepthwiseConv, &kExpand,    &kFill,  &kGather, &kGroupNorm, &kLayerNorm,
-    &kLinear,        &kMatmul,    &kPad,   &kPool,   &kRange,     &kReduce,
-    &kReshape,       &kResize,    &kScale, &kShape,  &kSlice,     &kSoftmax,
-    &kSplit,         &kTranspose, &kUnary, &kWhere,  nullptr};
+    &kArg,           &kBinary,    &kCast,          &kConcat,     &kConv,
+    &kConvTranspose, &kCumsum,    &kDepthwiseConv, &kExpand,     &kFill,
+    &kGather,        &kGroupNorm, &kLayerNorm,     &kLinear,     &kMatmul,
+    &kPad,           &kPool,      &kRange,         &kRecurrence, &kReduce,
+    &kReshape,       &kResize,    &kScale,         &kShape,      &kSlice,
+    &kSoftmax,       &kSplit,     &kTranspose,     &kUnary,      &kWhere,
+    nullptr};
 
 }  // namespace pd_run

@@ -106,6 +106,12 @@ struct ConvInts : WindowInts {
   enum : size_t { kOut = WindowInts::kCount, kGroups, kFunction, kAll };
 };
 
+/// The window is that of the convolution whose gradient this is. What the
+/// result has beyond the least, or its extents, 0 where they are not given.
+struct ConvTransposeInts : ConvInts {
+  enum : size_t { kExtraH = ConvInts::kAll, kExtraW, kHeight, kWidth, kAll };
+};
+
 struct PoolInts : WindowInts {
   enum : size_t {
     kMax = WindowInts::kCount,
@@ -121,6 +127,14 @@ struct PoolInts : WindowInts {
 struct LinearInts {
   enum : size_t { kDepth, kColumns, kAxis, kFunction, kAll };
 };
+
+/// One layer of one direction of a recurrence. The gates lie as those of
+/// PaddlePaddle's op rnn do.
+struct RecurrenceInts {
+  enum : size_t { kCell, kHidden, kReverse, kAll };
+};
+enum class Cell : int64_t { kTanh, kRelu, kLstm, kGru };
+inline constexpr int64_t kCells = 4;
 
 struct MatmulInts {
   enum : size_t { kTransposeA, kTransposeB, kAll };

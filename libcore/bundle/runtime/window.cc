@@ -31,7 +31,7 @@ bool SetOut(Call* call, bool ceil, WindowAxis* axis) {
 
 }  // namespace
 
-bool ReadWindow(Call* call, bool ceil, WindowAxis* h, WindowAxis* w) {
+bool ReadWindowAxes(Call* call, WindowAxis* h, WindowAxis* w) {
   if (!call->ExpectFloats(0, 4)) return false;
   using Ints = WindowInts;
   for (size_t i = Ints::kKernelH; i <= Ints::kDilationW; ++i)
@@ -57,7 +57,12 @@ bool ReadWindow(Call* call, bool ceil, WindowAxis* h, WindowAxis* w) {
     PadSame(h);
     PadSame(w);
   }
-  return SetOut(call, ceil, h) && SetOut(call, ceil, w);
+  return true;
+}
+
+bool ReadWindow(Call* call, bool ceil, WindowAxis* h, WindowAxis* w) {
+  return ReadWindowAxes(call, h, w) && SetOut(call, ceil, h) &&
+         SetOut(call, ceil, w);
 }
 
 }  // namespace pd_run

@@ -32,6 +32,10 @@ struct WindowAxis {
   }
 };
 
+/// Reads how the window of a node whose input 0 is float32 [N, C, H, W] lies;
+/// `out` stays 1.
+bool ReadWindowAxes(Call* call, WindowAxis* h, WindowAxis* w);
+
 /// Reads the window of a node whose input 0 is float32 [N, C, H, W]. With
 /// `ceil` the last window may begin inside and end outside.
 bool ReadWindow(Call* call, bool ceil, WindowAxis* h, WindowAxis* w);
