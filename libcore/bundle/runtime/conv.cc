@@ -65,61 +65,87 @@ class PictureColumns : public Columns {
       w_.in *= h_.in;
       w_.out *= h_.out;
       h_.in = h_.out = 1;
+      as_it_is_ = true;
     }
   }
 
-  const float* Panel(int64_t panel, int64_t begin, int64_t end,
-                     float* memory) const override {
+  PanelRows Panel(int64_t panel, int64_t begin, int64_t end,
+                  float* memory) const override {
     const int64_t first = panel * kPanelColumns;
     const int64_t count = std::min(kPanelColumns, conv_.positions() - first);
+    if (as_it_is_ && count == kPanelColumns)
+      return Rows(begin, end, first, memory);
+    // The columns by rows of the result.
+    Part parts[kPanelColumns];
+    int64_t rows = 0, y = first / w_.out, x = first % w_.out;
+    for (int64_t left = count; left > 0; x = 0, ++y) {
+      parts[rows] = {y, x, std::min(x + left, w_.out)};
+      left -= parts[rows].end - x;
+      ++rows;
+    }
     int64_t tap_w = begin % w_.kernel;
     int64_t tap_h = begin / w_.kernel % h_.kernel;
     const float* plane =
         picture_ + begin / (h_.kernel * w_.kernel) * (h_.in * w_.in);
-    for (int64_t k = begin; k < end; ++k, memory += kPanelColumns) {
-      Gather(plane, tap_h, tap_w, first, count, memory);
-      std::fill(memory + count, memory + kPanelColumns, 0.0f);
+    float* to = memory;
+    for (int64_t k = begin; k < end; ++k, to += kPanelColumns) {
+      Gather(plane, tap_h, tap_w, parts, rows, to);
+      std::fill(to + count, to + kPanelColumns, 0.0f);
       if (++tap_w < w_.kernel) continue;
       tap_w = 0;
       if (++tap_h < h_.kernel) continue;
       tap_h = 0;
       plane += h_.in * w_.in;
     }
-    return memory - (end - begin) * kPanelColumns;
+    return {memory, kPanelColumns};
   }
 
  private:
-  // The elements that one tap of `count` windows reads, row by row.
-  void Gather(const float* plane, int64_t tap_h, int64_t tap_w, int64_t first,
-              int64_t count, float* to) const {
+  struct Part {
+    int64_t y, begin, end;
+  };
+
+  // Rows of the picture as they lie. Where they are read often, or their
+  // distance would have them compete for one line of the cache, copies of them.
+  PanelRows Rows(int64_t begin, int64_t end, int64_t first,
+                 float* memory) const {
+    constexpr int64_t kFewReaders = 4, kLines = 1024;
+    const float* from = picture_ + begin * w_.in + first;
+    if (RowPanels(conv_.out / conv_.groups) <= kFewReaders &&
+        w_.in % kLines != 0)
+      return {from, w_.in};
+    for (int64_t k = begin; k < end; ++k, from += w_.in)
+      std::memcpy(memory + (k - begin) * kPanelColumns, from,
+                  kPanelColumns * sizeof(float));
+    return {memory, kPanelColumns};
+  }
+
+  // The elements that one tap of the windows in `parts` reads.
+  void Gather(const float* plane, int64_t tap_h, int64_t tap_w,
+              const Part* parts, int64_t rows, float* to) const {
     const auto [inside, inside_end] = w_.Inside(tap_w);
-    int64_t y = first / w_.out, x = first % w_.out;
-    while (count > 0) {
-      const int64_t end = std::min(x + count, w_.out);
-      const int64_t row = h_.Source(y, tap_h);
-      int64_t at = x;
+    for (int64_t i = 0; i < rows; ++i) {
+      const Part& part = parts[i];
+      const int64_t row = h_.Source(part.y, tap_h);
+      int64_t at = part.begin;
       if (row >= 0 && row < h_.in) {
-        const int64_t from = row * w_.in + w_.Source(0, tap_w);
-        const int64_t low = std::min(std::max(inside, x), end);
-        const int64_t high = std::min(std::max(inside_end, low), end);
+        const float* from = plane + (row * w_.in + w_.Source(0, tap_w));
+        const int64_t low = std::min(std::max(inside, at), part.end);
+        const int64_t high = std::min(std::max(inside_end, low), part.end);
         for (; at < low; ++at) *to++ = 0.0f;
-        if (w_.stride == 1) {
-          to = std::copy_n(plane + (from + at), high - at, to);
-          at = high;
-        } else {
-          for (; at < high; ++at) *to++ = plane[from + at * w_.stride];
-        }
+        if (w_.stride == 1)
+          for (; at < high; ++at) *to++ = from[at];
+        else
+          for (; at < high; ++at) *to++ = from[at * w_.stride];
       }
-      for (; at < end; ++at) *to++ = 0.0f;
-      count -= end - x;
-      x = 0;
-      ++y;
+      for (; at < part.end; ++at) *to++ = 0.0f;
     }
   }
 
   const Conv& conv_;
   WindowAxis h_, w_;
   const float* picture_;
+  bool as_it_is_ = false;
 };
 
 bool PrepareConv(Call* call) {
@@ -234,20 +260,37 @@ struct Plane {
   const float* filter;
   float bias;
   float* out;
+  Clamp clamp;
 };
 
 // The numbers of a filter, and which elements of a band each reads for the
 // first column of its first row.
 struct Taps {
   int64_t count = 0;
-  float weight[Band::kMostTaps];
+  const float* weight = nullptr;
   int64_t from[Band::kMostTaps];
 };
 
-// Row `y` of the padded picture.
+Taps TapsOf(const Conv& conv, const Band& band) {
+  Taps taps;
+  if (!band.few) return taps;
+  for (int64_t kh = 0; kh < conv.h.kernel; ++kh)
+    for (int64_t kw = 0; kw < conv.w.kernel; ++kw) {
+      const int64_t column = kw * conv.w.dilation;
+      taps.from[taps.count++] = kh * conv.h.dilation * band.pitch +
+                                column % conv.w.stride * band.part +
+                                column / conv.w.stride;
+    }
+  return taps;
+}
+
+// Row `y` of the padded picture. kStride is the stride, or 0 for those that
+// are rare: divisions by constants are cheap.
+template <int kStride>
 PD_RUN_INLINE void CopyRow(const Conv& conv, const Band& band,
                            const float* plane, int64_t y, float* to) {
   const WindowAxis& w = conv.w;
+  const int64_t stride = kStride > 0 ? kStride : w.stride;
   const int64_t row = y - conv.h.before;
   if (row < 0 || row >= conv.h.in) {
     std::fill_n(to, band.pitch, 0.0f);
@@ -258,46 +301,76 @@ PD_RUN_INLINE void CopyRow(const Conv& conv, const Band& band,
     // Element i is the picture's column i * stride + s - before.
     const int64_t shift = s - w.before;
     const int64_t first =
-        shift < 0 ? std::min((w.stride - 1 - shift) / w.stride, band.part) : 0;
+        shift < 0 ? std::min((stride - 1 - shift) / stride, band.part) : 0;
     const int64_t room = w.in - shift;
     const int64_t end = std::max(
         first,
-        std::min(room > 0 ? (room + w.stride - 1) / w.stride : 0, band.part));
+        std::min(room > 0 ? (room + stride - 1) / stride : 0, band.part));
     std::fill_n(to, first, 0.0f);
-    if (w.stride == 1)
-      std::copy(from + (first + shift), from + (end + shift), to + first);
-    else if (w.stride == 2)  // a constant, so that vectors are made of it
-      for (int64_t i = first; i < end; ++i) to[i] = from[i * 2 + shift];
-    else
-      for (int64_t i = first; i < end; ++i) to[i] = from[i * w.stride + shift];
+    for (int64_t i = first; i < end; ++i) to[i] = from[i * stride + shift];
     std::fill(to + end, to + band.part, 0.0f);
   }
 }
 
+// What a row of the result is made of, in registers: stores might change what
+// the compiler has in memory.
+template <int kLanes, int kCount>
+struct Row {
+  using Vector = typename Lanes<kLanes>::Vector;
+
+  PD_RUN_INLINE Row(const Taps& taps, const Plane& plane, const float* first)
+      : all(taps), from(first), clamp(plane.clamp) {
+    Lanes<kLanes>::Fill(plane.bias, &bias);
+    PD_RUN_UNROLL
+    for (int t = 0; t < kCount; ++t) {
+      Lanes<kLanes>::Fill(taps.weight[t], &weights[t]);
+      taps_from[t] = first + taps.from[t];
+    }
+  }
+
+  PD_RUN_INLINE void Sum(int64_t x, Vector* result) const {
+    Vector sum = bias, right;
+    if (kCount > 0) {
+      PD_RUN_UNROLL
+      for (int t = 0; t < kCount; ++t) {
+        std::memcpy(&right, taps_from[t] + x, sizeof(right));
+        sum += weights[t] * right;
+      }
+    } else {
+      for (int64_t t = 0; t < all.count; ++t) {
+        std::memcpy(&right, from + (all.from[t] + x), sizeof(right));
+        sum += all.weight[t] * right;
+      }
+    }
+    Lanes<kLanes>::Bound(clamp.low, clamp.high, &sum);
+    *result = sum;
+  }
+
+  const Taps& all;
+  const float* from;
+  const Clamp clamp;
+  Vector bias, weights[kCount + 1];
+  const float* taps_from[kCount + 1];
+};
+
 // A row of the result from `from` on. The elements behind the row, up to a
 // vector, are written where `beyond` says that they may be.
 template <int kLanes, int kCount>
-PD_RUN_INLINE void ConvolveRow(const Taps& taps, const float* from, float bias,
-                               int64_t width, bool beyond, float* to) {
-  using Vector = typename Lanes<kLanes>::Vector;
-  const int64_t count = kCount > 0 ? kCount : taps.count;
-  float biases[kLanes];
-  for (float& each : biases) each = bias;
-  for (int64_t x = 0; x < width; x += kLanes) {
-    Vector sum, right;
-    std::memcpy(&sum, biases, sizeof(sum));
-    for (int64_t t = 0; t < count; ++t) {
-      std::memcpy(&right, from + (taps.from[t] + x), sizeof(right));
-      sum += taps.weight[t] * right;
-    }
-    if (beyond || x + kLanes <= width) {
-      std::memcpy(to + x, &sum, sizeof(sum));
-    } else {
-      float last[kLanes];
-      std::memcpy(last, &sum, sizeof(sum));
-      for (int64_t i = x; i < width; ++i) to[i] = last[i - x];
-    }
+PD_RUN_INLINE void ConvolveRow(const Taps& taps, const Plane& plane,
+                               const float* from, int64_t width, bool beyond,
+                               float* to) {
+  const Row<kLanes, kCount> row(taps, plane, from);
+  typename Lanes<kLanes>::Vector sum;
+  int64_t x = 0;
+  for (; x + (beyond ? 1 : kLanes) <= width; x += kLanes) {
+    row.Sum(x, &sum);
+    std::memcpy(to + x, &sum, sizeof(sum));
   }
+  if (x >= width) return;
+  float last[kLanes];
+  row.Sum(x, &sum);
+  std::memcpy(last, &sum, sizeof(sum));
+  for (int64_t i = x; i < width; ++i) to[i] = last[i - x];
 }
 
 // Filters of more taps than a Band takes.
@@ -319,51 +392,56 @@ void ConvolveSlowly(const Conv& conv, const Plane& plane) {
 }
 
 // One channel of the result.
-template <int kLanes>
-PD_RUN_INLINE void ConvolvePlane(const Conv& conv, const Band& band,
-                                 const Plane& plane, float* memory) {
+template <int kLanes, int kStride>
+PD_RUN_INLINE void ConvolveBands(const Conv& conv, const Band& band,
+                                 const Taps& taps, const Plane& plane,
+                                 float* memory) {
   const WindowAxis& h = conv.h;
-  const WindowAxis& w = conv.w;
-  Taps taps;
-  for (int64_t kh = 0; kh < h.kernel; ++kh)
-    for (int64_t kw = 0; kw < w.kernel; ++kw) {
-      const int64_t column = kw * w.dilation;
-      taps.weight[taps.count] = plane.filter[kh * w.kernel + kw];
-      taps.from[taps.count++] = kh * h.dilation * band.pitch +
-                                column % w.stride * band.part +
-                                column / w.stride;
-    }
+  const int64_t width = conv.w.out;
   for (int64_t begin = 0; begin < h.out; begin += band.rows) {
     const int64_t rows = std::min(band.rows, h.out - begin);
     const int64_t copied = CopiedRows(h, rows);
     for (int64_t i = 0; i < copied; ++i)
-      CopyRow(conv, band, plane.in, begin * h.stride + i,
-              memory + i * band.pitch);
+      CopyRow<kStride>(conv, band, plane.in, begin * h.stride + i,
+                       memory + i * band.pitch);
     for (int64_t i = 0; i < rows; ++i) {
       const float* const from = memory + i * h.stride * band.pitch;
       const int64_t y = begin + i;
-      float* const to = plane.out + y * w.out;
+      float* const to = plane.out + y * width;
       // The next row is computed after this one; there is none after the last.
-      const bool beyond = (h.out - 1 - y) * w.out >= kLanes;
+      const bool beyond = (h.out - 1 - y) * width >= kLanes;
       if (taps.count == 9)
-        ConvolveRow<kLanes, 9>(taps, from, plane.bias, w.out, beyond, to);
+        ConvolveRow<kLanes, 9>(taps, plane, from, width, beyond, to);
       else
-        ConvolveRow<kLanes, 0>(taps, from, plane.bias, w.out, beyond, to);
+        ConvolveRow<kLanes, 0>(taps, plane, from, width, beyond, to);
     }
   }
 }
 
-using PlaneFunction = void (*)(const Conv&, const Band&, const Plane&, float*);
+template <int kLanes>
+PD_RUN_INLINE void ConvolvePlane(const Conv& conv, const Band& band,
+                                 const Taps& taps, const Plane& plane,
+                                 float* memory) {
+  if (conv.w.stride == 1)
+    ConvolveBands<kLanes, 1>(conv, band, taps, plane, memory);
+  else if (conv.w.stride == 2)
+    ConvolveBands<kLanes, 2>(conv, band, taps, plane, memory);
+  else
+    ConvolveBands<kLanes, 0>(conv, band, taps, plane, memory);
+}
 
-void PlanePortable(const Conv& conv, const Band& band, const Plane& plane,
-                   float* memory) {
-  ConvolvePlane<4>(conv, band, plane, memory);
+using PlaneFunction = void (*)(const Conv&, const Band&, const Taps&,
+                               const Plane&, float*);
+
+void PlanePortable(const Conv& conv, const Band& band, const Taps& taps,
+                   const Plane& plane, float* memory) {
+  ConvolvePlane<4>(conv, band, taps, plane, memory);
 }
 
 #ifdef PD_RUN_X86
-PD_RUN_AVX2 void PlaneAvx2(const Conv& conv, const Band& band,
+PD_RUN_AVX2 void PlaneAvx2(const Conv& conv, const Band& band, const Taps& taps,
                            const Plane& plane, float* memory) {
-  ConvolvePlane<8>(conv, band, plane, memory);
+  ConvolvePlane<8>(conv, band, taps, plane, memory);
 }
 #endif
 
@@ -382,25 +460,29 @@ bool RunDepthwise(Call* call) {
   Band band;
   if (!PlanBand(conv, &band)) return false;
   const PlaneFunction convolve = ChoosePlane();
+  Clamp clamp;
+  const bool clamps = IsClamp(activation, &clamp) && band.few;
   const int64_t each = conv.out / conv.groups;
-  call->threads()->For(
-      conv.batch * conv.out, [&](int64_t begin, int64_t end, int thread) {
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t channel = i % conv.out;
-          const int64_t from = i / conv.out * conv.channels + channel / each;
-          float* out = call->Out(0).as<float>() + i * conv.positions();
-          const Plane plane = {
-              call->In(0).as<float>() + from * conv.h.in * conv.w.in,
-              call->In(1).as<float>() + channel * conv.depth,
-              call->Has(2) ? call->In(2).as<float>()[channel] : 0.0f, out};
-          if (band.few)
-            convolve(conv, band, plane, call->Scratch(thread));
-          else
-            ConvolveSlowly(conv, plane);
-          if (activation.function != Function::kNone)
-            activation.Apply(conv.positions(), out, out);
-        }
-      });
+  const Taps all = TapsOf(conv, band);
+  call->threads()->For(conv.batch * conv.out, [&](int64_t begin, int64_t end,
+                                                  int thread) {
+    Taps taps = all;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t channel = i % conv.out;
+      const int64_t from = i / conv.out * conv.channels + channel / each;
+      float* out = call->Out(0).as<float>() + i * conv.positions();
+      const Plane plane = {
+          call->In(0).as<float>() + from * conv.h.in * conv.w.in,
+          call->In(1).as<float>() + channel * conv.depth,
+          call->Has(2) ? call->In(2).as<float>()[channel] : 0.0f, out, clamp};
+      taps.weight = plane.filter;
+      if (band.few)
+        convolve(conv, band, taps, plane, call->Scratch(thread));
+      else
+        ConvolveSlowly(conv, plane);
+      if (!clamps) activation.Apply(conv.positions(), out, out);
+    }
+  });
   return true;
 }
 

@@ -28,13 +28,28 @@ TileFunction ChooseTile() {
 
 }  // namespace
 
-const float* PackedColumns::Panel(int64_t panel, int64_t begin, int64_t,
-                                  float*) const {
-  return panels_ + (panel * depth_ + begin) * kPanelColumns;
+bool IsClamp(const Activation& activation, Clamp* clamp) {
+  switch (activation.function) {
+    case Function::kNone:
+      return true;
+    case Function::kRelu:
+      clamp->low = 0.0f;
+      return true;
+    case Function::kClamp:
+      *clamp = {activation.a, activation.b};
+      return true;
+    default:
+      return false;
+  }
 }
 
-const float* StridedColumns::Panel(int64_t panel, int64_t begin, int64_t end,
-                                   float* memory) const {
+PanelRows PackedColumns::Panel(int64_t panel, int64_t begin, int64_t,
+                               float*) const {
+  return {panels_ + (panel * depth_ + begin) * kPanelColumns, kPanelColumns};
+}
+
+PanelRows StridedColumns::Panel(int64_t panel, int64_t begin, int64_t end,
+                                float* memory) const {
   const int64_t first = panel * kPanelColumns;
   const int64_t count = std::min(kPanelColumns, columns_ - first);
   if (count < kPanelColumns)
@@ -43,60 +58,66 @@ const float* StridedColumns::Panel(int64_t panel, int64_t begin, int64_t end,
   if (column_stride_ == 1) {
     for (int64_t k = begin; k < end; ++k, from += row_stride_)
       std::copy_n(from, count, memory + (k - begin) * kPanelColumns);
-    return memory;
+    return {memory, kPanelColumns};
   }
   for (int64_t j = 0; j < count; ++j)
     for (int64_t k = 0; k < end - begin; ++k)
       memory[k * kPanelColumns + j] =
           from[j * column_stride_ + k * row_stride_];
-  return memory;
+  return {memory, kPanelColumns};
 }
 
-void Gemm::Finish(int64_t row, int64_t column, int64_t width,
-                  float* line) const {
-  if (row_bias != nullptr)
-    for (int64_t j = 0; j < width; ++j) line[j] += row_bias[row];
+// What a tile does not do by itself.
+void Gemm::Finish(int64_t column, int64_t width, float* line) const {
   if (column_bias != nullptr)
     for (int64_t j = 0; j < width; ++j) line[j] += column_bias[column + j];
   if (activation.function != Function::kNone)
     activation.Apply(width, line, line);
 }
 
-void Gemm::Multiply(Tile tile, int64_t row, int64_t column, bool last,
-                    float* beside) const {
+void Gemm::Multiply(int64_t row, int64_t column, bool finish, float* beside,
+                    Tile* tile) const {
   float* const to = c + row * c_stride + column;
   // A tile that reaches beyond the last column is computed beside C.
-  const bool partial = tile.columns < kPanelColumns;
-  tile.rows = std::min(kPanelRows, rows - row);
-  tile.c = partial ? beside : to;
-  tile.c_stride = partial ? kPanelColumns : c_stride;
-  if (partial && tile.add)
-    for (int64_t r = 0; r < tile.rows; ++r)
-      std::copy_n(to + r * c_stride, tile.columns, beside + r * kPanelColumns);
-  ChooseTile()(tile);
-  for (int64_t r = 0; r < tile.rows; ++r) {
-    float* const line = tile.c + r * tile.c_stride;
-    if (last) Finish(row + r, column, tile.columns, line);
-    if (partial) std::copy_n(line, tile.columns, to + r * c_stride);
+  const bool partial = tile->columns < kPanelColumns;
+  tile->rows = std::min(kPanelRows, rows - row);
+  tile->row_bias = row_bias == nullptr ? nullptr : row_bias + row;
+  tile->c = partial ? beside : to;
+  tile->c_stride = partial ? kPanelColumns : c_stride;
+  if (partial && tile->add)
+    for (int64_t r = 0; r < tile->rows; ++r)
+      std::copy_n(to + r * c_stride, tile->columns, beside + r * kPanelColumns);
+  ChooseTile()(*tile);
+  if (!finish && !partial) return;
+  for (int64_t r = 0; r < tile->rows; ++r) {
+    float* const line = tile->c + r * tile->c_stride;
+    if (finish) Finish(column, tile->columns, line);
+    if (partial) std::copy_n(line, tile->columns, to + r * c_stride);
   }
 }
 
 void Gemm::Run(int64_t begin, int64_t end, int64_t row_begin, int64_t row_end,
                float* memory) const {
-  alignas(64) float beside[kPanelRows * kPanelColumns] = {};
+  alignas(64) float beside[kPanelRows * kPanelColumns];
+  Clamp clamp;
+  const bool clamps = column_bias == nullptr && IsClamp(activation, &clamp);
+  Tile tile = {};
   for (int64_t panel = begin; panel < end; ++panel) {
     const int64_t column = panel * kPanelColumns;
+    tile.columns = std::min(kPanelColumns, columns - column);
     // An empty depth gives the biases.
     for (int64_t k = 0; k == 0 || k < depth; k += kDepthAtOnce) {
       const int64_t k_end = std::min(k + kDepthAtOnce, depth);
-      Tile tile = {};
+      const bool last = k_end == depth;
       tile.depth = k_end - k;
-      tile.b = b->Panel(panel, k, k_end, memory);
-      tile.columns = std::min(kPanelColumns, columns - column);
+      const PanelRows panel_rows = b->Panel(panel, k, k_end, memory);
+      tile.b = panel_rows.first;
+      tile.b_stride = panel_rows.stride;
       tile.add = k > 0;
+      tile.clamp = last && clamps ? clamp : Clamp();
       for (int64_t p = row_begin; p < row_end; ++p) {
         tile.a = a + (p * depth + k) * kPanelRows;
-        Multiply(tile, p * kPanelRows, column, k_end == depth, beside);
+        Multiply(p * kPanelRows, column, last && !clamps, beside, &tile);
       }
     }
   }

@@ -5,16 +5,25 @@
 #define PD_LIBCORE_BUNDLE_RUNTIME_GEMM_H_
 
 #include <cstdint>
+#include <limits>
 
 #include "libcore/bundle/runtime/functions.h"
 #include "libcore/bundle/runtime/panels.h"
 
 namespace pd_run {
 
-/// Depth at a time: a panel of B of so many rows fits into the first cache.
-inline constexpr int64_t kDepthAtOnce = 256;
+/// Depth at a time: a panel of B of so many rows fits into the first cache, and
+/// one of A beside it.
+inline constexpr int64_t kDepthAtOnce = 192;
 /// Floats of memory that a panel of B is made in.
 inline constexpr int64_t kPanelFloats = kDepthAtOnce * kPanelColumns;
+
+/// Rows of a panel of B: where the first lies, and the floats from one to the
+/// next. All have kPanelColumns.
+struct PanelRows {
+  const float* first;
+  int64_t stride;
+};
 
 /// The right operand.
 class Columns {
@@ -22,8 +31,8 @@ class Columns {
   virtual ~Columns() = default;
   /// Rows [begin, end) of panel `panel`, made in `memory` where they do not lie
   /// there already.
-  virtual const float* Panel(int64_t panel, int64_t begin, int64_t end,
-                             float* memory) const = 0;
+  virtual PanelRows Panel(int64_t panel, int64_t begin, int64_t end,
+                          float* memory) const = 0;
 };
 
 /// B in panels, as the weights of a bundle.
@@ -31,8 +40,8 @@ class PackedColumns : public Columns {
  public:
   PackedColumns(const float* panels, int64_t depth)
       : panels_(panels), depth_(depth) {}
-  const float* Panel(int64_t panel, int64_t begin, int64_t end,
-                     float* memory) const override;
+  PanelRows Panel(int64_t panel, int64_t begin, int64_t end,
+                  float* memory) const override;
 
  private:
   const float* panels_;
@@ -48,23 +57,40 @@ class StridedColumns : public Columns {
         columns_(columns),
         row_stride_(row_stride),
         column_stride_(column_stride) {}
-  const float* Panel(int64_t panel, int64_t begin, int64_t end,
-                     float* memory) const override;
+  PanelRows Panel(int64_t panel, int64_t begin, int64_t end,
+                  float* memory) const override;
 
  private:
   const float* b_;
   int64_t columns_, row_stride_, column_stride_;
 };
 
+/// Bounds of results. A NaN stays one.
+struct Clamp {
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+
+  bool any() const {
+    return low > -std::numeric_limits<float>::infinity() ||
+           high < std::numeric_limits<float>::infinity();
+  }
+};
+
+/// The function as bounds, where it does nothing else; false for others.
+bool IsClamp(const Activation& activation, Clamp* clamp);
+
 /// A block of C: += or = over `depth`.
 struct Tile {
   int64_t depth;
   const float* a;  ///< [depth][6]
-  const float* b;  ///< [depth][32]
+  const float* b;  ///< a row every b_stride floats, of 32 that can be read
+  int64_t b_stride;
   float* c;
   int64_t c_stride;
   int64_t rows, columns;  ///< at most 6 and 32
   bool add;
+  const float* row_bias;  ///< of the first rows, where C is set; may be null
+  Clamp clamp;            ///< of the results
 };
 
 /// A product, then biases (either may be null), then a function.
@@ -84,9 +110,9 @@ struct Gemm {
            float* memory) const;
 
  private:
-  void Multiply(Tile tile, int64_t row, int64_t column, bool last,
-                float* beside) const;
-  void Finish(int64_t row, int64_t column, int64_t width, float* line) const;
+  void Multiply(int64_t row, int64_t column, bool finish, float* beside,
+                Tile* tile) const;
+  void Finish(int64_t column, int64_t width, float* line) const;
 };
 
 }  // namespace pd_run

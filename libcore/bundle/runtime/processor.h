@@ -11,6 +11,14 @@
 #define PD_RUN_INLINE inline
 #endif
 
+// A loop of at most 9 rounds over registers, which must not become one over
+// memory.
+#if defined(__GNUC__) && !defined(__clang__)
+#define PD_RUN_UNROLL _Pragma("GCC unroll 9")
+#else
+#define PD_RUN_UNROLL
+#endif
+
 #if defined(__GNUC__) && defined(__x86_64__)
 #define PD_RUN_X86 1
 #define PD_RUN_AVX2 __attribute__((target("avx2,fma")))

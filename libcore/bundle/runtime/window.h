@@ -24,6 +24,10 @@ struct WindowAxis {
   /// The windows [first, second) whose tap `k` lies inside of the input.
   std::pair<int64_t, int64_t> Inside(int64_t k) const {
     const int64_t shift = before - k * dilation;  // window * stride >= shift
+    if (stride == 1) {                            // without divisions
+      const int64_t end = std::min(std::max(in + shift, int64_t{0}), out);
+      return {std::min(std::max(shift, int64_t{0}), end), end};
+    }
     const int64_t first = shift > 0 ? (shift + stride - 1) / stride : 0;
     const int64_t room = in + shift;
     const int64_t last = room > 0 ? (room + stride - 1) / stride : 0;
