@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/base/zeroed.h"
 
+#include <sys/mman.h>
+
+#include <cstdint>
 #include <cstdlib>
 
 #include "libcore/base/error.h"
@@ -30,6 +33,15 @@ absl::StatusOr<std::shared_ptr<void>> ZeroedBytes(size_t size,
   void* aligned = raw;
   std::align(alignment, size, aligned, room);
   return std::shared_ptr<void>(owner, aligned);
+}
+
+void PreferLargePages(void* bytes, size_t size) {
+  constexpr uintptr_t kLargePage = uintptr_t{1} << 21;
+  const auto from = reinterpret_cast<uintptr_t>(bytes);
+  const uintptr_t begin = (from + kLargePage - 1) & ~(kLargePage - 1);
+  const uintptr_t end = (from + size) & ~(kLargePage - 1);
+  if (begin < end)
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
 }  // namespace pd

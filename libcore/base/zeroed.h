@@ -16,6 +16,10 @@ namespace pd {
 absl::StatusOr<std::shared_ptr<void>> ZeroedBytes(size_t size,
                                                   size_t alignment);
 
+/// Asks for pages of 2 MiB for bytes that will all be used: large tensors then
+/// miss the page tables' cache less often. A wish, which the system may refuse.
+void PreferLargePages(void* bytes, size_t size);
+
 }  // namespace pd
 
 #endif  // PD_LIBCORE_BASE_ZEROED_H_

@@ -571,6 +571,7 @@ absl::Status PlanBuilder::PlaceBuffers(bool device) {
     if (!memory.ok()) return ArenaError(memory.status(), buffers);
     plan_->arena_ = *std::move(memory);
     arena = plan_->arena_.get();
+    PreferLargePages(arena, total);
     if (options_.poison) std::memset(arena, 0xff, total + kTail);
   }
   plan_->buffers_.insert(plan_->buffers_.end(), buffers.begin(), buffers.end());

@@ -15,6 +15,7 @@
 // A case that cannot be is answered by "error WHY".
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <functional>
 #include <iostream>
@@ -34,6 +35,7 @@
 #include "libcore/base/file.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/base/thread_count.h"
+#include "libcore/base/zeroed.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/make_registry.h"
 #include "libcore/nn/layers/op_attributes.h"
@@ -167,7 +169,12 @@ class OpCase {
     if (file.size != array.size_bytes())
       return DataLoss("'%s' has %d bytes; the shape needs %d", line[5],
                       file.size, array.size_bytes());
-    array.bytes = file.data;
+    // PyTorch's data lie in large pages, which those of a file are not.
+    PD_ASSIGN_OR_RETURN(const auto bytes, ZeroedBytes(file.size, 4096));
+    PreferLargePages(bytes.get(), file.size);
+    std::memcpy(bytes.get(), file.data.get(), file.size);
+    array.bytes = std::shared_ptr<const std::byte>(
+        bytes, static_cast<const std::byte*>(bytes.get()));
     VarDesc var;
     var.name = line[1];
     var.dtype = array.dtype;
