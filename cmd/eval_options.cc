@@ -119,6 +119,8 @@ Manual EvalManual() {
       {"Predict: the three likeliest classes of each record, a line of JSON "
        "each",
        "pd-eval --predict -m RUN --top 3 --out answers.jsonl"},
+      {"What a layer gives of each record, here LeNet's last but one",
+       "pd-eval --predict -m RUN --fetch fc2 --out features.npz"},
       {"Answer rows of a table that come through a pipe",
        "pd-train -c testdata/jobs/regression_csv.pbtxt --out ROWS --steps 50 "
        "&& head -n 5 testdata/friedman/eval.csv | pd-eval --predict -m ROWS "
@@ -208,14 +210,16 @@ void BindEval(EvalOptions* o, OptionTable* table) {
                &o->overrides);
   BindFeedOptions(table, &o->feed, &o->lod);
   table->Group("Results");
-  table->Text({"--fetch", "NAMES", "variables to give, separated by commas"},
+  table->Text({"--fetch", "NAMES",
+               "layers or variables to give, with --feed or --predict, "
+               "separated by commas"},
               &o->fetch);
   table->DescribeDefault("--fetch",
                          "the model's outputs; else the names in --expect");
   table->Text(
       {"--out", "FILE",
        "writes the results as npz; with --predict by its ending `.csv`, "
-       "`.jsonl` or `.npz`"},
+       "`.json`, `.jsonl` or `.npz`"},
       &o->out);
   table->DescribeDefault("--out",
                          "with --predict CSV on standard output, JSON lines "
@@ -292,8 +296,13 @@ absl::Status ValidateEval(const OptionTable& table,
         "beside each");
   PD_RETURN_IF_ERROR(ValidateServe(table, options.serve));
   PD_RETURN_IF_ERROR(table.AtMostOne({"--feed", "--bench", "--predict"}));
-  for (const char* other : {"--report", "--require", "--expect", "--fetch"})
+  for (const char* other : {"--report", "--require", "--expect"})
     PD_RETURN_IF_ERROR(table.AtMostOne({"--predict", other}));
+  for (const char* other : {"--top", "--masks"})
+    PD_RETURN_IF_ERROR(table.AtMostOne({"--fetch", other}));
+  if (table.Given("--fetch") && !table.Given("--feed") &&
+      !table.Given("--predict"))
+    return CommandLineError("--fetch is for --feed and --predict");
   for (const char* own : {"--from", "--top", "--masks"})
     PD_RETURN_IF_ERROR(table.Needs(own, "--predict"));
   PD_RETURN_IF_ERROR(ValidateAmp(table));

@@ -17,10 +17,13 @@
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/progress.h"
+#include "cmd/common/text.h"
 #include "cmd/evaluation_spec.h"
 #include "cmd/predict_output.h"
+#include "cmd/run_network.h"
 #include "formats/image.h"
 #include "libcore/base/clock.h"
+#include "libcore/base/dispatch.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/log.h"
@@ -67,6 +70,7 @@ class Answers {
   /// Whether pictures have a place, where there are any.
   absl::Status Begin(bool arrays) {
     arrays_ = arrays;
+    if (!fetched_.empty()) return absl::OkStatus();
     if (answer_.kind == AnswerKind::kBoxes && arrays)
       return CommandLineError(
           "--out: records differ in how many boxes they have, which arrays of "
@@ -84,6 +88,10 @@ class Answers {
     return MakeDirectories(masks_);
   }
   void set_asked(bool asked) { asked_ = asked; }
+  /// The names that the outputs were asked for by; there is no answer then.
+  void set_fetched(std::vector<std::string> names) {
+    fetched_ = std::move(names);
+  }
 
   absl::Status Make(const Batch& batch, const Dataset& data,
                     const std::vector<const Tensor*>& outputs, int64_t i,
@@ -99,6 +107,8 @@ class Answers {
   void Classes(const Tensor& output, int64_t i, Prediction* p);
   void YesNo(const Tensor& output, int64_t i, Prediction* p) const;
   void Numbers(const Tensor& output, int64_t i, Prediction* p) const;
+  absl::Status Fetched(const std::string& name, const Tensor& output,
+                       const Batch& batch, int64_t i, Prediction* p) const;
   absl::Status Positions(const Batch& batch, const Tensor& output, int64_t i,
                          Prediction* p);
   absl::Status Mask(const Tensor& output, int64_t i, Prediction* p);
@@ -112,6 +122,7 @@ class Answers {
   const Answer answer_;
   const int64_t top_;
   std::string masks_;
+  std::vector<std::string> fetched_;
   bool asked_ = false, arrays_ = false;
   std::unique_ptr<TextEncoder> words_;
   int64_t records_ = 0;
@@ -182,6 +193,40 @@ void Answers::Numbers(const Tensor& output, int64_t i, Prediction* p) const {
   p->scalar = width == 1;
 }
 
+absl::Status Answers::Fetched(const std::string& name, const Tensor& output,
+                              const Batch& batch, int64_t i,
+                              Prediction* p) const {
+  // Boxes have as many rows as are found.
+  if (output.kind() != VarKind::kLodTensor || output.rank() == 0 ||
+      output.dim(0) != batch.size)
+    return Unimplemented(
+        "'%s' is %s%s for %d records; predictions have one row a record", name,
+        Name(output.dtype()), ToString(output.shape()), batch.size);
+  const int64_t width = PerRecord(output.shape());
+  if (arrays_) {
+    const Shape row(output.shape().begin() + 1, output.shape().end());
+    std::byte* bytes = nullptr;
+    Array array = NewCopy(output.dtype(), row, &bytes);
+    const size_t size = array.size_bytes();
+    if (size > 0)
+      std::memcpy(bytes,
+                  static_cast<const std::byte*>(output.raw()) +
+                      static_cast<size_t>(i) * size,
+                  size);
+    p->arrays.emplace_back(name, std::move(array));
+    return absl::OkStatus();
+  }
+  return DispatchTypes<float, double, int32_t, int64_t, int16_t, int8_t,
+                       uint8_t, bool>(
+      output.dtype(), [&](auto tag) -> absl::Status {
+        const auto* values =
+            output.data<typename decltype(tag)::type>() + i * width;
+        p->fetched.emplace_back(name,
+                                std::vector<double>(values, values + width));
+        return absl::OkStatus();
+      });
+}
+
 // The positions of the record that are no padding: as many as its input has,
 // where the batch tells.
 int64_t LengthOf(const TrainProgram& program, const Batch& batch, int64_t i,
@@ -235,9 +280,12 @@ absl::Status Answers::Mask(const Tensor& output, int64_t i, Prediction* p) {
 absl::Status Answers::Make(const Batch& batch, const Dataset& data,
                            const std::vector<const Tensor*>& outputs, int64_t i,
                            Prediction* p) {
+  p->place = data.Place(batch.records[static_cast<size_t>(i)]);
+  for (size_t k = 0; k < fetched_.size(); ++k)
+    PD_RETURN_IF_ERROR(Fetched(fetched_[k], *outputs[k], batch, i, p));
+  if (!fetched_.empty()) return absl::OkStatus();
   const Tensor& output = *outputs[answer_.output];
   PD_RETURN_IF_ERROR(CheckOutput(output));
-  p->place = data.Place(batch.records[static_cast<size_t>(i)]);
   switch (answer_.kind) {
     case AnswerKind::kClasses:
       Classes(output, i, p);
@@ -265,8 +313,10 @@ absl::Status Answers::Make(const Batch& batch, const Dataset& data,
   return absl::OkStatus();
 }
 
-// The predictor to run: the job's network, or the model as it is.
+// The predictor to run: the job's network, or the model as it is; it gives its
+// outputs, or what `fetched` names.
 absl::StatusOr<Predictor> MakePredictor(const TrainProgram& built,
+                                        const std::vector<std::string>& fetched,
                                         LoadedModel* model, Session* session) {
   Predictor predictor;
   EvaluationSpec spec = SpecOfJob(built);
@@ -279,6 +329,20 @@ absl::StatusOr<Predictor> MakePredictor(const TrainProgram& built,
   }
   predictor.program = std::move(spec.program);
   predictor.outputs = std::move(spec.outputs);
+  if (!fetched.empty()) {
+    NetworkOfJob network;
+    if (model->kind != LoadedModel::Kind::kInference)
+      network.layers = built.test_layers;
+    auto named = VariablesNamed(fetched, predictor.program, network);
+    if (!named.ok()) return OfModel(*model, named.status());
+    predictor.outputs = *std::move(named);
+    for (size_t k = 1; k < fetched.size(); ++k)
+      for (size_t j = 0; j < k; ++j)
+        if (predictor.outputs[j] == predictor.outputs[k])
+          return CommandLineError(absl::StrCat("--fetch: '", fetched[j],
+                                               "' and '", fetched[k],
+                                               "' are one variable"));
+  }
   // Inputs that only the loss depends on, such as a decoder's target, are not
   // read from the data; an exported model may lack their variables.
   std::vector<std::string> inputs;
@@ -346,11 +410,13 @@ absl::Status PredictRecords(const EvalOptions& options,
   if (!built.ok()) return UsageError(built.status());
   Session session(&registry, job.proto().train().seed());
   PrepareSession(options, &session);
+  const std::vector<std::string> fetched = SplitNames(options.fetch);
   PD_ASSIGN_OR_RETURN(const Predictor predictor,
-                      MakePredictor(*built, &model, &session));
+                      MakePredictor(*built, fetched, &model, &session));
   Answer answer = FindAnswer(*built);
+  if (!fetched.empty()) answer = Answer();
   // An exported model may end in another op than the job's network.
-  if (model.kind == LoadedModel::Kind::kInference &&
+  if (model.kind == LoadedModel::Kind::kInference && fetched.empty() &&
       answer.made_by != "sigmoid")
     answer.made_by =
         MakerOf(predictor.program, predictor.outputs[answer.output]);
@@ -358,6 +424,7 @@ absl::Status PredictRecords(const EvalOptions& options,
                                                  : model.run);
   Answers answers(options, *built, answer);
   answers.set_asked(!options.masks.empty());
+  answers.set_fetched(fetched);
   PredictionLayout layout;
   layout.top = options.top;
   layout.files = options.sources.size() > 1;

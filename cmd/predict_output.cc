@@ -90,11 +90,14 @@ class CsvPredictions : public PredictionWriter {
       : output_(std::move(output)), layout_(std::move(layout)) {}
 
   absl::Status Write(const Prediction& prediction) override {
-    if (prediction.numbers.size() > kMostNumbers)
+    size_t numbers = prediction.numbers.size();
+    for (const auto& [name, values] : prediction.fetched)
+      numbers += values.size();
+    if (numbers > kMostNumbers)
       return InvalidArgument(
           "an answer has %d numbers, too many for a line of CSV; --out with a "
           "name that ends in .npz or .jsonl takes them",
-          prediction.numbers.size());
+          numbers);
     if (!prediction.has_boxes) return WriteLine(ColumnsOf(prediction));
     // A line for each box; a record without boxes has none.
     for (const DetectedBox& box : prediction.boxes) {
@@ -135,6 +138,14 @@ class CsvPredictions : public PredictionWriter {
       columns->emplace_back(kNames[i], absl::StrFormat("%.6g", box.corners[i]));
   }
 
+  static void AddNumbers(const std::string& name,
+                         const std::vector<double>& numbers, Columns* columns) {
+    for (size_t i = 0; i < numbers.size(); ++i)
+      columns->emplace_back(
+          numbers.size() == 1 ? name : absl::StrCat(name, "_", i),
+          absl::StrFormat("%.9g", numbers[i]));
+  }
+
   Columns ColumnsOf(const Prediction& p) const {
     Columns columns;
     if (ShowsFile(layout_, p.place)) columns.emplace_back("file", p.place.file);
@@ -147,11 +158,9 @@ class CsvPredictions : public PredictionWriter {
       columns.emplace_back("probability" + suffix,
                            absl::StrFormat("%.6g", p.top[i].second));
     }
-    for (size_t i = 0; i < p.numbers.size(); ++i)
-      columns.emplace_back(p.numbers.size() == 1
-                               ? layout_.answer
-                               : absl::StrCat(layout_.answer, "_", i),
-                           absl::StrFormat("%.9g", p.numbers[i]));
+    AddNumbers(layout_.answer, p.numbers, &columns);
+    for (const auto& [name, values] : p.fetched)
+      AddNumbers(name, values, &columns);
     if (p.has_text) columns.emplace_back("text", p.text);
     if (p.has_positions && !p.has_text) {
       std::string names;
@@ -169,10 +178,11 @@ class CsvPredictions : public PredictionWriter {
   std::string names_;  // the header
 };
 
+// A line for each record; with `list` they are the elements of one list.
 class JsonPredictions : public PredictionWriter {
  public:
-  JsonPredictions(TextOutput output, PredictionLayout layout)
-      : output_(std::move(output)), layout_(std::move(layout)) {}
+  JsonPredictions(TextOutput output, PredictionLayout layout, bool list)
+      : output_(std::move(output)), layout_(std::move(layout)), list_(list) {}
 
   absl::Status Write(const Prediction& p) override {
     Json line = Json::object();
@@ -192,6 +202,7 @@ class JsonPredictions : public PredictionWriter {
       line[layout_.answer] = p.numbers[0];
     else if (!p.numbers.empty())
       line[layout_.answer] = p.numbers;
+    for (const auto& [name, values] : p.fetched) line[name] = values;
     if (p.has_text) line["text"] = p.text;
     if (p.has_positions && !p.has_text) {
       line["classes"] = Json::array();
@@ -209,14 +220,22 @@ class JsonPredictions : public PredictionWriter {
            {"y1", box.corners[1]},
            {"x2", box.corners[2]},
            {"y2", box.corners[3]}});
-    return output_.Append(DumpJson(line) + "\n");
+    if (!list_) return output_.Append(DumpJson(line) + "\n");
+    return output_.Append(absl::StrCat(Before(), DumpJson(line)));
   }
   absl::Status Flush() override { return output_.Flush(); }
-  absl::Status Finish() override { return output_.Finish(); }
+  absl::Status Finish() override {
+    if (list_) PD_RETURN_IF_ERROR(output_.Append(begun_ ? "\n]\n" : "[]\n"));
+    return output_.Finish();
+  }
 
  private:
+  const char* Before() { return std::exchange(begun_, true) ? ",\n" : "[\n"; }
+
   TextOutput output_;
   PredictionLayout layout_;
+  const bool list_;
+  bool begun_ = false;
 };
 
 // Rows of one array, in a file that has no name any more.
@@ -325,14 +344,16 @@ absl::StatusOr<std::unique_ptr<PredictionWriter>> OpenPredictions(
   const bool stream = path.empty() || IsDirectTarget(path);
   if (absl::EndsWith(path, ".npz"))
     return std::make_unique<NpzPredictions>(path);
+  const bool list = !stream && absl::EndsWith(path, ".json");
   const bool lines = stream ? json : absl::EndsWith(path, ".jsonl");
-  if (!stream && !lines && !absl::EndsWith(path, ".csv"))
+  if (!stream && !list && !lines && !absl::EndsWith(path, ".csv"))
     return CommandLineError(absl::StrCat(
-        "--out '", path, "': predictions are written as .csv, .jsonl or .npz"));
+        "--out '", path,
+        "': predictions are written as .csv, .json, .jsonl or .npz"));
   PD_ASSIGN_OR_RETURN(TextOutput output, TextOutput::Open(path, out));
-  if (lines)
+  if (list || lines)
     return std::make_unique<JsonPredictions>(std::move(output),
-                                             std::move(layout));
+                                             std::move(layout), list);
   return std::make_unique<CsvPredictions>(std::move(output), std::move(layout));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where predictions go: CSV, lines of JSON, or the arrays of an npz file. Each
+// Where predictions go: CSV, JSON, or the arrays of an npz file. Each
 // is written as it comes; what an npz collects lies in unlinked files beside
 // it until the end.
 #ifndef PD_CMD_PREDICT_OUTPUT_H_
@@ -42,6 +42,8 @@ struct Prediction {
   std::string mask;                ///< the picture's path
   bool has_boxes = false;
   std::vector<DetectedBox> boxes;  ///< best first
+  /// Values of the layers that --fetch names, in place of an answer.
+  std::vector<std::pair<std::string, std::vector<double>>> fetched;
   /// The record's arrays in an npz, with their names.
   std::vector<std::pair<std::string, Array>> arrays;
 };
@@ -58,9 +60,9 @@ class PredictionWriter {
   virtual absl::Status Finish() = 0;
 };
 
-/// A writer for `path`, by its ending; to `out` for "" and "-", and to devices
-/// and pipes, CSV, or with `json` lines of JSON. A usage error for other
-/// endings.
+/// A writer for `path`, by its ending: .csv, .jsonl (a line of JSON a record),
+/// .json (one list of all) or .npz; to `out` for "" and "-", and to devices and
+/// pipes, CSV, or with `json` lines of JSON. A usage error for other endings.
 absl::StatusOr<std::unique_ptr<PredictionWriter>> OpenPredictions(
     const std::string& path, bool json, PredictionLayout layout,
     std::ostream& out);

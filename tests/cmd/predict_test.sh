@@ -59,6 +59,26 @@ predict -m rows new.csv --out out.npz --top 2
 for array in 'class +\[3\] +int64' 'probabilities +\[3, 3\] +float32' 'top_classes +\[3, 2\] +int64'; do
   grep -qE "$array" inspected || fail "arrays: $(cat inspected)"
 done
+# One list of all, also of one record.
+predict -m rows new.csv new.csv.gz --format json >out
+predict -m rows new.csv new.csv.gz --out list.json
+jq -c '.[]' list.json | diff <(jq -c . out) - >diff.out || fail "a list: $(cat diff.out)"
+head -n 2 new.csv | predict -m rows - --out list.json
+[ "$(jq -c '[length, .[0].class]' list.json)" = '[1,"bee, or wasp"]' ] || fail "a list of one: $(cat list.json)"
+# What a layer gives, here the columns and 0: no answer is made of it.
+printf 'x1,x2\n1.5,-2\n0,0.25\n' >named.csv
+predict -m rows --fetch x,fc named.csv >out
+[[ $(head -n 1 out) = line,x_0,x_1,fc_0,fc_1,fc_2 && $(tail -n 1 out) = 3,0,0.25,* ]] || fail "a layer's values: $(cat out)"
+predict -m rows --fetch fc --format json named.csv >out
+[ "$(jq -c '[.line, (.fc | map(. * 1000 | round / 1000 + 0))]' out | paste -sd' ')" = '[2,[1.5,-2,0]] [3,[0,0.25,0]]' ] ||
+  fail "a layer's values in JSON: $(cat out)"
+predict -m rows --fetch fc named.csv --out fetched.npz
+"$bin/pd-convert" --inspect fetched.npz 2>/dev/null | grep -qE 'fc +\[2, 3\] +float32' || fail "a layer's array"
+refused "'fc' and 'fc' are one variable" -m rows --fetch fc,fc named.csv
+refused "the nearest layer is 'fc'" -m rows --fetch fd named.csv
+refused "options '--fetch' and '--top' cannot go together" -m rows --fetch fc --top 2 named.csv
+if "$bin/pd-eval" -m rows --fetch fc >/dev/null 2>err; then fail "--fetch of an evaluation"; fi
+grep -q -- "--fetch is for --feed and --predict" err || fail "--fetch of an evaluation: $(cat err)"
 # Without files: the job's own records.
 predict -m rows | cut -d, -f1,2 >out
 printf 'line,class\n2,"bee\n3,ant\n4,ant\n' | same "the job's own records" out
@@ -210,7 +230,7 @@ refused "say with --masks FOLDER where the pictures go" -m pixels images.jsonl
 if "$bin/pd-eval" -m rows new.csv >/dev/null 2>err; then fail "a file without --predict"; fi
 grep -q "'new.csv': a FILE is for --predict" err || fail "a file without --predict: $(cat err)"
 refused "--masks is for networks that give each pixel a class" -m rows new.csv --masks there
-refused "predictions are written as .csv, .jsonl or .npz" -m rows new.csv --out out.txt
+refused "predictions are written as .csv, .json, .jsonl or .npz" -m rows new.csv --out out.txt
 refused "has no column 'x1'" -m rows sums.tsv
 refused "it was read as a table, like the job's data set: --from says what it is" -m rows - <<<'some text'
 

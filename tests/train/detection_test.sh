@@ -23,6 +23,8 @@ pd-eval -q -m yolo --predict --out boxes.jsonl >out.log 2>err.log || fail "--pre
 [ "$(wc -l <boxes.jsonl)" -eq 64 ] || fail "boxes.jsonl has $(wc -l <boxes.jsonl) lines"
 head -n 1 boxes.jsonl | grep -qE '^\{"record":0,"boxes":\[\{"class":"[0-2]","number":[0-2],"score":' ||
   fail "boxes.jsonl: $(head -n 1 boxes.jsonl)"
+if pd-eval -q -m yolo --predict --fetch found >out.log 2>err.log; then fail "--fetch of boxes: $(head -n 3 out.log)"; fi
+grep -q "'found' is float32.* for 16 records; predictions have one row a record" err.log || fail "--fetch of boxes: $(cat err.log)"
 status=0
 pd-eval -q -m yolo --predict --out boxes.npz >out.log 2>err.log || status=$?
 [ $status -eq 2 ] || fail "boxes.npz: exit status $status"
