@@ -135,7 +135,8 @@ class LeNet:
         x = F.pad(x, (1, 1, 1, 1))
         for _ in range(epochs):
             for part, wanted in shuffled(self.draw, 64, x, y, drop_last=False)():
-                moved = torch.stack([one[:, i:i + 28, j:j + 28] for one, (i, j) in zip(part, self.draw.integers(0, 3, (len(part), 2)))])
+                rows, columns = torch.from_numpy(self.draw.integers(0, 3, (2, len(part), 1))) + torch.arange(28)
+                moved = part[torch.arange(len(part))[:, None, None], 0, rows[:, :, None], columns[:, None]][:, None]
                 loss = F.cross_entropy(self.net(self.look(moved)), wanted)
                 self.optimizer.zero_grad()
                 loss.backward()

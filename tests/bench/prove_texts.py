@@ -240,10 +240,14 @@ class Gpt(nn.Module):
     def __init__(self, words, size=128, heads=4, layers=4, places=256):
         super().__init__()
         self.words, self.places = nn.Embedding(words, size), nn.Embedding(places, size)
-        nn.init.normal_(self.words.weight, 0, 0.02)
-        nn.init.normal_(self.places.weight, 0, 0.02)
         one = nn.TransformerEncoderLayer(size, heads, 4 * size, 0.1, "gelu", batch_first=True, norm_first=True)
+        # Nothing is dropped between the two matrices of a layer.
+        one.dropout.p = 0
         self.layers = nn.TransformerEncoder(one, layers, nn.LayerNorm(size), enable_nested_tensor=False)
+        # Copies of one layer would begin alike.
+        for weight in self.parameters():
+            if weight.ndim > 1:
+                nn.init.normal_(weight, 0, 0.02)
         self.dropout = nn.Dropout(0.1)
 
     def forward(self, x):
