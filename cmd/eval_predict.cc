@@ -321,7 +321,11 @@ absl::StatusOr<Predictor> MakePredictor(const TrainProgram& built,
   Predictor predictor;
   EvaluationSpec spec = SpecOfJob(built);
   if (model->kind == LoadedModel::Kind::kInference) {
-    PD_ASSIGN_OR_RETURN(spec, SpecOfModel(built, *model));
+    // An exported model may lack layers that only metrics and losses look at.
+    TrainProgram answering = built;
+    answering.metrics.clear();
+    answering.loss.clear();
+    PD_ASSIGN_OR_RETURN(spec, SpecOfModel(answering, *model));
     PD_RETURN_IF_ERROR(FillScope(*model, &session->scope()));
   } else {
     FitNames(spec.program, model);

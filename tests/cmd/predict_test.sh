@@ -93,6 +93,14 @@ for model in exported exported.onnx; do
   refused "is no run, whose job says how records are read" -m $model new.csv
 done
 
+# Layers that only a metric looks at are not exported; answers need none.
+sed -e 's/^loss .*/metric { label: "kind" input: "beside" accuracy {} } &/' \
+  -e 's/layer { name: "fc"/output: "fc" layer { name: "beside" input: "x" linear { out_features: 3 } } layer { name: "fc" input: "x"/' rows.pbtxt >inside.pbtxt
+"$bin/pd-train" -c inside.pbtxt --out inside >/dev/null 2>err || fail "inside: $(cat err)"
+"$bin/pd-export" -m inside -o inside_exported >/dev/null 2>&1
+predict -m inside_exported new.csv >out2
+cmp out out2 || fail "a metric of a layer inside: $(cat out2)"
+
 # Yes or no, from a network that gives out the probability while its loss takes
 # the score: sigmoid(ln 3) is 3/4.
 printf 'who,y\n0,1\n1,0\n' >clicks.csv
