@@ -55,9 +55,10 @@ void CopyConcatPart(const Parts& p, size_t i, size_t offset, size_t total,
 Step CopyParts(const Parts& p, bool join) {
   size_t total = 0;
   for (size_t width : p.widths) total += width;
-  const int64_t block = static_cast<int64_t>(16384 / (total + 1)) + 1;
+  const int64_t block = static_cast<int64_t>(2048 / (total + 1)) + 1;
   return [p, join, total, block](const RunContext&) {
-    ParallelFor(p.outer, 4 * block, [&](int64_t first, int64_t last) {
+    const auto grain = static_cast<int64_t>(65536 / (total + 1)) + 1;
+    ParallelFor(p.outer, grain, [&](int64_t first, int64_t last) {
       for (int64_t begin = first; begin < last; begin += block) {
         const int64_t end = std::min(begin + block, last);
         size_t offset = 0;

@@ -11,10 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/copy_loop.h"
 #include "libcore/ops/common/int_tensors.h"
+#include "libcore/ops/common/row_copies.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -54,7 +56,21 @@ absl::StatusOr<Step> BindFlip(BindContext* context) {
   return DispatchBytes(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
-      if (x->size() > 0) CopyLoop(loop, x->data<T>() + base, out->data<T>());
+      if (x->size() == 0) return absl::OkStatus();
+      const T* from = x->data<T>() + base;
+      T* to = out->data<T>();
+      if (loop.row_strides() != StridedLoop<2>::Offsets{-1, 1}) {
+        CopyLoop(loop, from, to);
+        return absl::OkStatus();
+      }
+      ParallelFor(loop.size(), kElementGrain, [&](int64_t begin, int64_t end) {
+        loop.ForParts(begin, end, [&](const auto& at, int64_t n) {
+          const T* last = from + at[0];
+          T* row = to + at[1];
+#pragma omp simd
+          for (int64_t j = 0; j < n; ++j) row[j] = last[-j];
+        });
+      });
       return absl::OkStatus();
     });
   });
@@ -122,13 +138,18 @@ class Roll {
   }
 
   template <typename T>
+  static void MovePiece(const T* from, int64_t n, T* to) {
+    CopyLongRow(to, from, static_cast<size_t>(n) * sizeof(T));
+  }
+
+  template <typename T>
   void Move(size_t axis, const std::vector<int64_t>& shifts, const T* from,
             T* to) const {
     size_t last = axis;  // the next axis that moves
     while (last < shape_.size() && shifts[last] == 0) ++last;
     const int64_t inner = NumElements(shape_, axis, shape_.size());
     if (last == shape_.size()) {
-      std::copy_n(from, inner, to);
+      MovePiece(from, inner, to);
       return;
     }
     const int64_t outer = NumElements(shape_, axis, last);
@@ -139,9 +160,9 @@ class Roll {
                     shifts.end(), [](int64_t s) { return s == 0; })) {
       // Two pieces change places.
       const int64_t all = extent * width, end = shift * width;
-      for (int64_t o = 0; o < outer; ++o) {
-        std::copy_n(from + o * all, all - end, to + o * all + end);
-        std::copy_n(from + (o + 1) * all - end, end, to + o * all);
+      for (int64_t o = 0; o < outer; ++o, from += all, to += all) {
+        MovePiece(from, all - end, to + end);
+        MovePiece(from + all - end, end, to);
       }
       return;
     }

@@ -2,8 +2,8 @@
 // Out = X with slice i along `dim` Repeats times after itself, or as often as
 // element i of RepeatsTensor says.
 // X@GRAD: the slices of Out@GRAD added up where they came from.
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "libcore/base/dispatch.h"
@@ -11,6 +11,7 @@
 #include "libcore/ops/common/axis_view.h"
 #include "libcore/ops/common/indices.h"
 #include "libcore/ops/common/int_tensors.h"
+#include "libcore/ops/common/row_copies.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -80,6 +81,15 @@ class Repeats {
   int64_t each_, slices_;
 };
 
+// sum = the sum of `count` slices of n elements.
+template <typename T>
+void SumSlices(const T* slices, int64_t count, int64_t n, T* sum) {
+  std::fill_n(sum, n, T(0));
+  for (int64_t r = 0; r < count; ++r, slices += n)
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) sum[j] += slices[j];
+}
+
 // Both directions: `x` to `out`, or `out` added up in `x`.
 absl::StatusOr<Step> RepeatStep(BindContext* context, Tensor* x, Tensor* out,
                                 bool back) {
@@ -99,13 +109,17 @@ absl::StatusOr<Step> RepeatStep(BindContext* context, Tensor* x, Tensor* out,
           PD_RETURN_IF_ERROR(repeats.Check(wide.n));
           T* narrow = x->data<T>();
           T* many = out->data<T>();
-          if (back) std::memset(narrow, 0, x->bytes());
+          const int64_t n = view.inner;
           for (int64_t o = 0; o < view.outer; ++o) {
-            for (int64_t i = 0; i < view.n; ++i, narrow += view.inner) {
-              for (int64_t r = repeats.Of(i); r > 0; --r, many += view.inner) {
-                for (int64_t j = 0; j < view.inner; ++j)
-                  back ? narrow[j] += many[j] : many[j] = narrow[j];
-              }
+            for (int64_t i = 0; i < view.n; ++i, narrow += n) {
+              const int64_t count = repeats.Of(i);
+              if (back)
+                SumSlices(many, count, n, narrow);
+              else
+                for (int64_t r = 0; r < count; ++r)
+                  CopyLongRow(many + r * n, narrow,
+                              static_cast<size_t>(n) * sizeof(T));
+              many += count * n;
             }
           }
           return absl::OkStatus();
