@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "libcore/base/parallel.h"
@@ -37,18 +38,28 @@ inline ReducePlan MakeReducePlan(const Shape& shape,
 }
 
 // A Reducer has: type Acc, Acc Identity(), Acc Load(T), W Combine(W, W) for W
-// = Acc and Wide<Acc>. Long
-// sums of float add up parts of this many elements in double.
+// = Acc and Wide<Acc>. It may have Acc Part(const T*, int64_t) for contiguous
+// elements. Long sums of float add up parts of this many elements in double.
 inline constexpr int64_t kReducePart = 512;
 
 template <typename Acc>
 using Wide = std::conditional_t<std::is_same_v<Acc, float>, double, Acc>;
 
+template <typename Reducer, typename T, typename = void>
+inline constexpr bool kHasPart = false;
+template <typename Reducer, typename T>
+inline constexpr bool
+    kHasPart<Reducer, T,
+             std::void_t<decltype(std::declval<const Reducer&>().Part(
+                 std::declval<const T*>(), int64_t{}))>> = true;
+
 /// The reduction of n contiguous elements, at most kReducePart.
 template <typename T, typename Reducer>
 typename Reducer::Acc ReducePart(const T* in, int64_t n, const Reducer& r) {
   using Acc = typename Reducer::Acc;
-  constexpr int kLanes = 16;
+  if constexpr (kHasPart<Reducer, T>) return r.Part(in, n);
+  // More than two vectors of them would not stay in registers.
+  constexpr int kLanes = std::is_arithmetic_v<Acc> && sizeof(Acc) == 8 ? 8 : 16;
   Acc lane[kLanes];
   for (int l = 0; l < kLanes; ++l) lane[l] = r.Identity();
   int64_t i = 0;
@@ -162,6 +173,18 @@ struct SumReducer {
   using Acc = A;
   A Identity() const { return A(0); }
   A Load(T v) const { return static_cast<A>(v); }
+  template <typename W>
+  W Combine(W a, W b) const {
+    return a + b;
+  }
+};
+
+/// Adds squares.
+template <typename T>
+struct SquareReducer {
+  using Acc = T;
+  T Identity() const { return T(0); }
+  T Load(T v) const { return v * v; }
   template <typename W>
   W Combine(W a, W b) const {
     return a + b;

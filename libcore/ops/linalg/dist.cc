@@ -14,6 +14,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/broadcast.h"
 #include "libcore/ops/common/check.h"
+#include "libcore/ops/common/reduce_loop.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -37,8 +38,31 @@ void ForDifferences(const StridedLoop<3>& loop, const T* x, const T* y,
   });
 }
 
+// The usual norm, from parts as reductions have them.
+template <typename T>
+T EuclideanNorm(const StridedLoop<3>& loop, const T* x, const T* y) {
+  const auto s = loop.row_strides();
+  double sum = 0;
+  loop.ForParts(0, loop.size(), [&](const auto& at, int64_t n) {
+    for (int64_t first = 0; first < n; first += kReducePart) {
+      const int64_t count = std::min(kReducePart, n - first);
+      const T* p = x + at[0] + first * s[0];
+      const T* q = y + at[1] + first * s[1];
+      T z[kReducePart];
+      if (s[0] == 1 && s[1] == 1)
+#pragma omp simd
+        for (int64_t j = 0; j < count; ++j) z[j] = p[j] - q[j];
+      else
+        for (int64_t j = 0; j < count; ++j) z[j] = p[j * s[0]] - q[j * s[1]];
+      sum += static_cast<double>(ReducePart(z, count, SquareReducer<T>()));
+    }
+  });
+  return static_cast<T>(std::sqrt(sum));
+}
+
 template <typename T>
 T Norm(const StridedLoop<3>& loop, const T* x, const T* y, T p) {
+  if (p == T(2)) return EuclideanNorm(loop, x, y);
   T result = T(0);
   if (std::isinf(p)) {
     if (p < 0 && loop.size() > 0) result = std::numeric_limits<T>::infinity();
@@ -53,13 +77,11 @@ T Norm(const StridedLoop<3>& loop, const T* x, const T* y, T p) {
       result += z != T(0) ? T(1) : T(0);
     else if (p == T(1))
       result += std::abs(z);
-    else if (p == T(2))
-      result += z * z;
     else
       result += std::pow(std::abs(z), p);
   });
   if (p == T(0) || p == T(1)) return result;
-  return p == T(2) ? std::sqrt(result) : std::pow(result, T(1) / p);
+  return std::pow(result, T(1) / p);
 }
 
 template <typename T>

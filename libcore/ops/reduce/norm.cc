@@ -7,6 +7,7 @@
 //     dOut sign(X) where |X| == Out; 0 for p = 0
 //   frobenius_norm over the axes `dim`: Out = sqrt(sum X^2),
 //     X@GRAD = dOut X / Out
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -89,18 +90,6 @@ struct NormReducer {
   }
 };
 
-// The usual one, without questions about p for each element.
-template <typename T>
-struct SquareReducer {
-  using Acc = T;
-  T Identity() const { return T(0); }
-  T Load(T v) const { return v * v; }
-  template <typename W>
-  W Combine(W a, W b) const {
-    return a + b;
-  }
-};
-
 absl::StatusOr<Step> BindNorm(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
@@ -141,6 +130,24 @@ T NormSlope(T x, T out, double p) {
   return sign * std::pow(std::fabs(x) / out, static_cast<T>(p - 1));
 }
 
+// The usual one, without questions about p for each element.
+template <typename T>
+void EuclideanSlopes(const T* x, const T* norm, const T* dout, int64_t stride,
+                     int64_t n, T* dx) {
+  if (stride == 0) {
+    const T d = *dout, by = *norm;
+    if (by == T(0)) {
+      std::fill_n(dx, n, d * T(0));
+      return;
+    }
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) dx[j] = d * (x[j] / by);
+    return;
+  }
+  for (int64_t j = 0; j < n; ++j)
+    dx[j] = dout[j] * (norm[j] == T(0) ? T(0) : x[j] / norm[j]);
+}
+
 absl::StatusOr<Step> BindNormGrad(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Input("Out");
@@ -170,8 +177,11 @@ absl::StatusOr<Step> BindNormGrad(BindContext* context) {
           const T* norm = out->data<T>() + at[1];
           const T* d = dout->data<T>() + at[1];
           T* to = dx->data<T>() + at[0];
-          for (int64_t j = 0; j < n; ++j)
-            to[j] = d[j * stride] * NormSlope(in[j], norm[j * stride], p);
+          if (p == 2)
+            EuclideanSlopes(in, norm, d, stride, n, to);
+          else
+            for (int64_t j = 0; j < n; ++j)
+              to[j] = d[j * stride] * NormSlope(in[j], norm[j * stride], p);
         });
       });
       return absl::OkStatus();
