@@ -16,6 +16,14 @@ constexpr int64_t kPiece = 256;
 
 // Copies `element` to count places at `to`.
 void Repeat(const char* element, int64_t bytes, int64_t count, char* to) {
+  if (bytes == 4) {  // the usual size
+    uint32_t value;
+    std::memcpy(&value, element, sizeof(value));
+    auto* values = reinterpret_cast<uint32_t*>(to);
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) values[i] = value;
+    return;
+  }
   std::memcpy(to, element, static_cast<size_t>(bytes));
   for (int64_t done = bytes, all = bytes * count; done < all;) {
     const int64_t more = std::min(done, all - done);

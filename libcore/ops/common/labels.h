@@ -29,6 +29,9 @@ inline int64_t LabelAt(const Tensor& labels, int64_t i) {
   }
 }
 
+/// Whether all elements of an integer tensor are in [low, high).
+bool AllLabelsWithin(const Tensor& labels, int64_t low, int64_t high);
+
 /// InvalidArgument for a dtype that LabelAt does not read.
 absl::Status CheckLabelType(absl::string_view slot, DType dtype);
 

@@ -3,10 +3,12 @@
 // X@GRAD = Out@GRAD (1 - Weight), Y@GRAD = Out@GRAD Weight, summed back.
 // Weight gets none, as in PaddlePaddle.
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "libcore/base/dispatch.h"
+#include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/broadcast.h"
 #include "libcore/ops/common/check.h"
@@ -50,6 +52,32 @@ absl::Status InferForward(InferContext* context) {
   return absl::OkStatus();
 }
 
+template <typename T, typename X, typename W>
+void BlendElements(const T* x, const T* y, const T* weight, X sx, X sy, W sw,
+                   int64_t n, T* out) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) {
+    const T p = x[j * sx], q = y[j * sy];
+    out[j] = p + weight[j * sw] * (q - p);
+  }
+}
+
+// A row of Out. Usual strides are known to the compiler.
+template <typename T>
+void BlendRow(const T* x, const T* y, const T* weight,
+              const StridedLoop<4>::Offsets& strides, int64_t n, T* out) {
+  constexpr std::integral_constant<int64_t, 1> kEach;
+  if (strides[0] != 1 || strides[1] != 1 || strides[2] > 1) {
+    BlendElements(x, y, weight, strides[0], strides[1], strides[2], n, out);
+  } else if (strides[2] == 1) {
+    BlendElements(x, y, weight, kEach, kEach, kEach, n, out);
+  } else {
+    const T one = *weight;
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) out[j] = x[j] + one * (y[j] - x[j]);
+  }
+}
+
 absl::StatusOr<Step> BindForward(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* y = context->Input("Y");
@@ -67,14 +95,13 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
-      const auto s = loop.row_strides();
-      loop.ForParts(0, loop.size(), [&](const auto& at, int64_t n) {
-        for (int64_t j = 0; j < n; ++j) {
-          const T p = x->data<T>()[at[0] + j * s[0]];
-          const T q = y->data<T>()[at[1] + j * s[1]];
-          const T w = weight->data<T>()[at[2] + j * s[2]];
-          out->data<T>()[at[3] + j] = p + w * (q - p);
-        }
+      const T *xs = x->data<T>(), *ys = y->data<T>(), *ws = weight->data<T>();
+      T* to = out->data<T>();
+      ParallelFor(loop.size(), kElementGrain, [&](int64_t begin, int64_t end) {
+        loop.ForParts(begin, end, [&](const auto& at, int64_t n) {
+          BlendRow(xs + at[0], ys + at[1], ws + at[2], loop.row_strides(), n,
+                   to + at[3]);
+        });
       });
       return absl::OkStatus();
     });
@@ -86,11 +113,20 @@ template <typename T>
 void Weighted(const StridedLoop<2>& loop, const Tensor& weight,
               const Tensor& dout, bool of_x, T* to) {
   const int64_t stride = loop.row_strides()[0];
-  loop.ForParts(0, loop.size(), [&](const auto& at, int64_t n) {
-    for (int64_t j = 0; j < n; ++j) {
-      const T w = weight.data<T>()[at[0] + j * stride];
-      to[at[1] + j] = dout.data<T>()[at[1] + j] * (of_x ? T(1) - w : w);
-    }
+  const T *ws = weight.data<T>(), *d = dout.data<T>();
+  ParallelFor(loop.size(), kElementGrain, [&](int64_t begin, int64_t end) {
+    loop.ForParts(begin, end, [&](const auto& at, int64_t n) {
+      const T *w = ws + at[0], *from = d + at[1];
+      T* row = to + at[1];
+      if (stride == 0) {
+        const T factor = of_x ? T(1) - *w : *w;
+#pragma omp simd
+        for (int64_t j = 0; j < n; ++j) row[j] = from[j] * factor;
+        return;
+      }
+      for (int64_t j = 0; j < n; ++j)
+        row[j] = from[j] * (of_x ? T(1) - w[j * stride] : w[j * stride]);
+    });
   });
 }
 

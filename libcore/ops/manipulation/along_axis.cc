@@ -13,6 +13,7 @@
 //   mean       Result@GRAD[p] / number of operands
 //   amax, amin those equal to Result[p] share Result@GRAD[p]
 // Input@GRAD is 0 at such places without Include_self.
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -75,16 +76,24 @@ class AlongAxisPlaces {
   // Calls body(element of Index, of Input, of Value), in the order of Index.
   template <typename Body>
   void ForEach(const Body& body) const {
+    if (index_->dtype() == DType::kInt64)
+      ForEachOf(index_->data<int64_t>(), body);
+    else
+      ForEachOf(index_->data<int32_t>(), body);
+  }
+
+ private:
+  template <typename I, typename Body>
+  void ForEachOf(const I* index, const Body& body) const {
     int64_t i = 0;
     const auto strides = loop_.row_strides();
     loop_.ForParts(0, loop_.size(), [&](const auto& at, int64_t n) {
       for (int64_t j = 0; j < n; ++j, ++i)
-        body(i, at[0] + j * strides[0] + LabelAt(*index_, i) * stride_,
+        body(i, at[0] + j * strides[0] + index[i] * stride_,
              at[1] + j * strides[1]);
     });
   }
 
- private:
   Tensor* index_ = nullptr;
   int64_t extent_ = 0, stride_ = 1;
   StridedLoop<2> loop_;
@@ -123,10 +132,10 @@ absl::StatusOr<Step> BindTake(BindContext* context) {
     return Step([=](const RunContext&) {
       PD_RETURN_IF_ERROR(places.Check());
       if (back) std::memset(full->raw(), 0, full->bytes());
-      places.ForEach([&](int64_t i, int64_t at, int64_t) {
-        T& wide = full->data<T>()[at];
-        T& narrow = part->data<T>()[i];
-        back ? wide = static_cast<T>(wide + narrow) : narrow = wide;
+      T *wide = full->data<T>(), *narrow = part->data<T>();
+      places.ForEach([=](int64_t i, int64_t at, int64_t) {
+        back ? wide[at] = static_cast<T>(wide[at] + narrow[i])
+             : narrow[i] = wide[at];
       });
       return absl::OkStatus();
     });
@@ -163,8 +172,6 @@ absl::Status InferPut(InferContext* context) {
 template <typename T>
 T Combined(Put put, T a, T b) {
   switch (put) {
-    case Put::kAssign:
-      return b;
     case Put::kMul:
       return static_cast<T>(a * b);
     case Put::kMax:
@@ -186,9 +193,11 @@ absl::StatusOr<Step> BindPut(BindContext* context) {
       const AlongAxisPlaces places,
       AlongAxisPlaces::Of(*context, input->shape(), value->shape()));
   const size_t n = static_cast<size_t>(input->size());
-  // An assigned number does not hang on the one that is there.
-  const bool assigns = put == Put::kAssign;
-  Tensor* counts = assigns ? nullptr : context->Scratch(n * sizeof(int64_t));
+  // An assigned number does not hang on the one that is there, and an added one
+  // not on how many there are.
+  const bool assigns = put == Put::kAssign, adds = put == Put::kAdd && self;
+  Tensor* counts =
+      assigns || adds ? nullptr : context->Scratch(n * sizeof(int64_t));
   return DispatchPut(input->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
@@ -198,7 +207,13 @@ absl::StatusOr<Step> BindPut(BindContext* context) {
       if (to != input->data<T>()) std::copy_n(input->data<T>(), n, to);
       if (assigns) {
         places.ForEach(
-            [&](int64_t, int64_t at, int64_t v) { to[at] = from[v]; });
+            [=](int64_t, int64_t at, int64_t v) { to[at] = from[v]; });
+        return absl::OkStatus();
+      }
+      if (adds) {
+        places.ForEach([=](int64_t, int64_t at, int64_t v) {
+          to[at] = static_cast<T>(to[at] + from[v]);
+        });
         return absl::OkStatus();
       }
       int64_t* count = counts->data<int64_t>();  // operands so far
@@ -247,7 +262,20 @@ struct PutGrad {
     }
   }
 
+  // Where everything is added, gradients are copies.
+  void RunAdd() const {
+    if (dvalue != nullptr) {
+      std::fill_n(dvalue, value_size, T(0));
+      places.ForEach(
+          [to = dvalue, from = dout](int64_t, int64_t at, int64_t v) {
+            to[v] += from[at];
+          });
+    }
+    if (dinput != nullptr) std::copy_n(dout, size, dinput);
+  }
+
   void Run() const {
+    if (put == Put::kAdd && self) return RunAdd();
     const bool extremum = put == Put::kMax || put == Put::kMin;
     // Operands that share: all of them for a mean, the equal ones.
     for (int64_t i = 0; i < size; ++i)

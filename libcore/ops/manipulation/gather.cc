@@ -167,6 +167,7 @@ absl::StatusOr<Step> BindGatherGrad(BindContext* context) {
       for (int64_t o = 0; o < s.outer; ++o) {
         for (int64_t i = 0; i < s.count; ++i, from += s.inner) {
           T* to = dx->data<T>() + (o * s.extent + LabelAt(*index, i)) * s.inner;
+#pragma omp simd
           for (int64_t j = 0; j < s.inner; ++j) to[j] += from[j];
         }
       }
@@ -257,6 +258,7 @@ absl::StatusOr<Step> BindGatherNdGrad(BindContext* context) {
       for (int64_t i = 0; i < rows; ++i, from += width) {
         PD_ASSIGN_OR_RETURN(const int64_t at, SliceAt(*index, i, dx->shape()));
         T* to = dx->data<T>() + at * width;
+#pragma omp simd
         for (int64_t j = 0; j < width; ++j) to[j] += from[j];
       }
       return absl::OkStatus();

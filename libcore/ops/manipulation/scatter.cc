@@ -149,9 +149,15 @@ absl::StatusOr<Step> BindScatter(BindContext* context) {
         places.ForSlices(
             [&](int64_t, int64_t at) { std::fill_n(to + at, n, T(0)); });
       places.ForSlices([&](int64_t i, int64_t at) {
+        const T* row = from + i;
+        T* place = to + at;
+        if (replace) {
+          std::copy_n(row, n, place);
+          return;
+        }
+#pragma omp simd
         for (int64_t j = 0; j < n; ++j)
-          to[at + j] =
-              replace ? from[i + j] : static_cast<T>(to[at + j] + from[i + j]);
+          place[j] = static_cast<T>(place[j] + row[j]);
       });
       return absl::OkStatus();
     });

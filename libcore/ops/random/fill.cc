@@ -109,7 +109,8 @@ absl::StatusOr<Step> BindFill(BindContext* context) {
       const T v = from != nullptr ? from->data<T>()[0] : value;
       T* result = out->data<T>();
       ParallelFor(n, kElementGrain, [&](int64_t begin, int64_t end) {
-        std::fill(result + begin, result + end, v);
+#pragma omp simd
+        for (int64_t i = begin; i < end; ++i) result[i] = v;
       });
       return absl::OkStatus();
     });
