@@ -12,6 +12,7 @@
 #include <cstring>
 #include <numeric>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "libcore/base/dispatch.h"
@@ -68,6 +69,35 @@ struct Groups {
   std::vector<int64_t> sizes;
 };
 
+// The places of n integers in ascending order, of equal ones in theirs: sorted
+// by one byte after the other from the lowest on, but for bytes that are the
+// same everywhere.
+template <typename T>
+std::vector<int64_t> StableOrder(const T* x, int64_t n) {
+  using Key = std::make_unsigned_t<T>;
+  struct Keyed {
+    Key key;
+    int64_t at;
+  };
+  constexpr Key kSign = std::is_signed_v<T> ? Key(1) << (8 * sizeof(T) - 1) : 0;
+  std::vector<Keyed> items(static_cast<size_t>(n)), next(items.size());
+  for (int64_t i = 0; i < n; ++i)
+    items[static_cast<size_t>(i)] = {static_cast<Key>(Key(x[i]) ^ kSign), i};
+  for (size_t shift = 0; shift < 8 * sizeof(T); shift += 8) {
+    size_t begins[257] = {};
+    for (const Keyed& item : items) ++begins[(item.key >> shift & 255) + 1];
+    if (*std::max_element(begins, begins + 257) == items.size()) continue;
+    std::partial_sum(begins, begins + 257, begins);
+    for (const Keyed& item : items)
+      next[begins[item.key >> shift & 255]++] = item;
+    items.swap(next);
+  }
+  std::vector<int64_t> order;
+  order.reserve(items.size());
+  for (const Keyed& item : items) order.push_back(item.at);
+  return order;
+}
+
 template <typename T>
 class Grouping {
  public:
@@ -109,6 +139,10 @@ class Grouping {
   }
 
   Groups Sorted() const {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      if (items_.outer == 1 && items_.inner == 1)
+        return Runs(StableOrder(x_, items_.count));
+    }
     std::vector<int64_t> order = InOrder();
     std::stable_sort(order.begin(), order.end(), [this](int64_t a, int64_t b) {
       return Compare(a, b) < 0;
