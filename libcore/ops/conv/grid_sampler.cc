@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "libcore/base/dispatch.h"
@@ -240,9 +241,100 @@ void CubicImage(const GridSampler& s, const T* x, const T* grid, T* out) {
   }
 }
 
+// Places of an image and the four neighbours of each: what all channels share.
+template <typename T>
+struct PlaceBlock {
+  static constexpr int64_t kMost = 64;
+  int64_t offset[4][kMost];  // of a neighbour outside: 0
+  T inside[4][kMost];        // 1, or 0 outside
+  T weight[4][kMost];
+  Place<T> places[kMost][2];
+
+  PlaceBlock(const GridSampler& s, const T* grid, int64_t count) {
+    std::memset(offset, 0, sizeof(offset));
+    std::memset(inside, 0, sizeof(inside));
+    std::memset(weight, 0, sizeof(weight));
+    for (int64_t p = 0; p < count; ++p) {
+      for (size_t i = 0; i < 2; ++i)
+        places[p][i] =
+            PlaceOf(s, grid[2 * p + static_cast<int64_t>(i)], s.extent[i]);
+      ForEachNeighbour(s, places[p], [&](int64_t at, unsigned corner) {
+        offset[corner][p] = at;
+        inside[corner][p] = T(1);
+        weight[corner][p] = Product(s, places[p], corner);
+      });
+    }
+  }
+  // A neighbour's element of a channel; 0 outside, whatever is there.
+  T At(const T* channel, int corner, int64_t p) const {
+    return inside[corner][p] != T(0) ? channel[offset[corner][p]] : T(0);
+  }
+};
+
+template <typename T, typename Body>
+void ForPlaceBlocks(const GridSampler& s, const T* grid, const Body& body) {
+  constexpr int64_t kMost = PlaceBlock<T>::kMost;
+  for (int64_t first = 0; first < s.out_size; first += kMost) {
+    const int64_t count = std::min(kMost, s.out_size - first);
+    body(PlaceBlock<T>(s, grid + 2 * first, count), first, count);
+  }
+}
+
+template <typename T>
+void BilinearForward(const GridSampler& s, const T* x, const T* grid, T* out) {
+  ForPlaceBlocks(
+      s, grid, [&](const PlaceBlock<T>& block, int64_t first, int64_t count) {
+        for (int64_t c = 0; c < s.channels; ++c) {
+          const T* channel = x + c * s.in_size;
+          T* to = out + c * s.out_size + first;
+          for (int64_t p = 0; p < count; ++p) {
+            T sum = T(0);
+            for (int corner = 0; corner < 4; ++corner)
+              sum += block.weight[corner][p] * block.At(channel, corner, p);
+            to[p] = sum;
+          }
+        }
+      });
+}
+
+// dx (cleared) and dgrid may be null.
+template <typename T>
+void BilinearBackward(const GridSampler& s, const T* x, const T* grid,
+                      const T* dout, T* dx, T* dgrid) {
+  ForPlaceBlocks(s, grid,
+                 [&](const PlaceBlock<T>& block, int64_t first, int64_t count) {
+                   T dots[4][PlaceBlock<T>::kMost] = {};
+                   for (int64_t c = 0; c < s.channels; ++c) {
+                     const T* channel = x + c * s.in_size;
+                     const T* from = dout + c * s.out_size + first;
+                     T* to = dx != nullptr ? dx + c * s.in_size : nullptr;
+                     for (int corner = 0; corner < 4; ++corner)
+                       for (int64_t p = 0; p < count; ++p) {
+                         if (block.inside[corner][p] == T(0)) continue;
+                         const int64_t at = block.offset[corner][p];
+                         if (to != nullptr)
+                           to[at] += block.weight[corner][p] * from[p];
+                         dots[corner][p] += from[p] * channel[at];
+                       }
+                   }
+                   for (int64_t p = 0; dgrid != nullptr && p < count; ++p)
+                     for (size_t i = 0; i < 2; ++i) {
+                       T slope = T(0);
+                       for (unsigned corner = 0; corner < 4; ++corner) {
+                         const T dot = dots[corner][p];
+                         slope += ((corner >> i) & 1u ? dot : -dot) *
+                                  Product(s, block.places[p], corner, i);
+                       }
+                       dgrid[2 * (first + p) + static_cast<int64_t>(i)] =
+                           slope * block.places[p][i].slope;
+                     }
+                 });
+}
+
 template <typename T>
 void ForwardImage(const GridSampler& s, const T* x, const T* grid, T* out) {
   if (s.cubic) return CubicImage(s, x, grid, out);
+  if (s.axes == 2 && !s.nearest) return BilinearForward(s, x, grid, out);
   for (int64_t p = 0; p < s.out_size; ++p) {
     Place<T> places[3];
     for (size_t i = 0; i < s.axes; ++i)
@@ -266,6 +358,8 @@ void ForwardImage(const GridSampler& s, const T* x, const T* grid, T* out) {
 template <typename T>
 void BackwardImage(const GridSampler& s, const T* x, const T* grid,
                    const T* dout, T* dx, T* dgrid) {
+  if (s.axes == 2 && !s.nearest)
+    return BilinearBackward(s, x, grid, dout, dx, dgrid);
   for (int64_t p = 0; p < s.out_size; ++p) {
     Place<T> places[3];
     for (size_t i = 0; i < s.axes; ++i)

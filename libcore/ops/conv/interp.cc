@@ -234,59 +234,57 @@ Tables MakeTables(const Resize& r, const Shape& x, const Shape& out,
   return t;
 }
 
-// Calls body(input position, weight) for the taps of an output position.
-template <typename Body>
-void ForEachTap(const Tables& t, int64_t z, int64_t y, int64_t x,
-                const Body& body) {
-  for (int64_t i = z * t.d.taps; i < (z + 1) * t.d.taps; ++i)
-    for (int64_t j = y * t.h.taps; j < (y + 1) * t.h.taps; ++j)
-      for (int64_t k = x * t.w.taps; k < (x + 1) * t.w.taps; ++k)
-        body((t.d.index[i] * t.h.in + t.h.index[j]) * t.w.in + t.w.index[k],
-             t.d.weight[i] * t.h.weight[j] * t.w.weight[k]);
-}
-
-// Calls body(first input element, output element, z, y, x) for every output
-// position; `inner` elements follow each.
-template <typename Body>
-void ForEachOutput(const Tables& t, const Body& body) {
-  const int64_t in_size = t.d.in * t.h.in * t.w.in * t.inner;
-  const int64_t positions = t.d.out * t.h.out * t.w.out;
-  ParallelFor(t.planes, 4096 / (positions * t.inner + 1) + 1,
-              [&](int64_t begin, int64_t end) {
-                for (int64_t p = begin; p < end; ++p) {
-                  int64_t to = p * positions * t.inner;
-                  for (int64_t z = 0; z < t.d.out; ++z)
-                    for (int64_t y = 0; y < t.h.out; ++y)
-                      for (int64_t x = 0; x < t.w.out; ++x) {
-                        body(p * in_size, to, z, y, x);
-                        to += t.inner;
-                      }
-                }
-              });
-}
-
 // The taps of a row of the output: rows of the input, by their first element.
 struct RowTap {
   int64_t from;
   double weight;
 };
 
+// The sums of float are float's.
+template <typename T>
+using InterpAcc = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
 // A row of a plane, of kTaps columns for each output and all of `rows`.
 template <int kTaps, typename T>
 void SumRow(const Tables& t, const RowTap* rows, int count, const T* plane,
             T* out) {
-  using Acc = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  using Acc = InterpAcc<T>;
   const int64_t* index = t.w.index.data();
   const double* weight = t.w.weight.data();
   for (int64_t x = 0; x < t.w.out; ++x, index += kTaps, weight += kTaps) {
+    Acc across[kTaps];
+#pragma GCC unroll 4
+    for (int k = 0; k < kTaps; ++k) across[k] = static_cast<Acc>(weight[k]);
     for (int64_t c = 0; c < t.inner; ++c) {
       Acc sum = 0;
-      for (int r = 0; r < count; ++r)
+      for (int r = 0; r < count; ++r) {
+        const T* from = plane + rows[r].from + c;
+        Acc line = 0;
+#pragma GCC unroll 4
         for (int k = 0; k < kTaps; ++k)
-          sum +=
-              static_cast<Acc>(plane[rows[r].from + index[k] * t.inner + c]) *
-              static_cast<Acc>(rows[r].weight * weight[k]);
+          line += static_cast<Acc>(from[index[k] * t.inner]) * across[k];
+        sum += line * static_cast<Acc>(rows[r].weight);
+      }
       out[x * t.inner + c] = static_cast<T>(sum);
+    }
+  }
+}
+
+// The reverse for one row of the input.
+template <int kTaps, typename T>
+void AddRow(const Tables& t, const RowTap& row, const T* dout, T* plane) {
+  using Acc = InterpAcc<T>;
+  const int64_t* index = t.w.index.data();
+  const double* weight = t.w.weight.data();
+  T* const to = plane + row.from;
+  const Acc down = static_cast<Acc>(row.weight);
+  for (int64_t x = 0; x < t.w.out; ++x, index += kTaps, weight += kTaps) {
+#pragma GCC unroll 4
+    for (int k = 0; k < kTaps; ++k) {
+      const Acc by = down * static_cast<Acc>(weight[k]);
+      T* at = to + index[k] * t.inner;
+      for (int64_t c = 0; c < t.inner; ++c)
+        at[c] += static_cast<T>(static_cast<Acc>(dout[x * t.inner + c]) * by);
     }
   }
 }
@@ -302,16 +300,22 @@ void CopyRow(const Tables& t, const T* from, T* out) {
     std::copy_n(from + index[x] * t.inner, t.inner, out + x * t.inner);
 }
 
-// Row (z, y) of a plane.
-template <typename T>
-void ForwardRow(const Tables& t, int64_t z, int64_t y, const T* plane, T* out) {
-  RowTap rows[4];  // linear in three axes has as many, cubic in two too
+// The taps of row (z, y); linear in three axes has four, cubic in two too.
+int RowTaps(const Tables& t, int64_t z, int64_t y, RowTap* rows) {
   int count = 0;
   for (int64_t i = z * t.d.taps; i < (z + 1) * t.d.taps; ++i)
     for (int64_t j = y * t.h.taps; j < (y + 1) * t.h.taps; ++j)
       rows[count++] = {
           (t.d.index[i] * t.h.in + t.h.index[j]) * t.w.in * t.inner,
           t.d.weight[i] * t.h.weight[j]};
+  return count;
+}
+
+// Row (z, y) of a plane.
+template <typename T>
+void ForwardRow(const Tables& t, int64_t z, int64_t y, const T* plane, T* out) {
+  RowTap rows[4];
+  const int count = RowTaps(t, z, y, rows);
   const int64_t width = t.w.out * t.inner;
   if (t.w.taps == 1 && count == 1) {
     // An enlarged image repeats its rows.
@@ -342,16 +346,37 @@ void InterpForward(const Tables& t, const T* in, T* out) {
               });
 }
 
+// Adds what row (z, y) of the output's gradient is worth to a plane.
+template <typename T>
+void BackwardRow(const Tables& t, int64_t z, int64_t y, const T* dout,
+                 T* plane) {
+  RowTap rows[4];
+  const int count = RowTaps(t, z, y, rows);
+  for (int r = 0; r < count; ++r) {
+    if (t.w.taps == 1)
+      AddRow<1>(t, rows[r], dout, plane);
+    else if (t.w.taps == 2)
+      AddRow<2>(t, rows[r], dout, plane);
+    else
+      AddRow<4>(t, rows[r], dout, plane);
+  }
+}
+
 template <typename T>
 void InterpBackward(const Tables& t, const T* dout, T* dx) {
-  std::fill_n(dx, t.planes * t.d.in * t.h.in * t.w.in * t.inner, T(0));
-  ForEachOutput(t, [&](int64_t from, int64_t to, int64_t z, int64_t y,
-                       int64_t x) {
-    for (int64_t k = 0; k < t.inner; ++k)
-      ForEachTap(t, z, y, x, [&](int64_t at, double weight) {
-        dx[from + at * t.inner + k] += static_cast<T>(dout[to + k] * weight);
-      });
-  });
+  const int64_t in_size = t.d.in * t.h.in * t.w.in * t.inner;
+  const int64_t width = t.w.out * t.inner;
+  const int64_t rows = t.d.out * t.h.out;
+  ParallelFor(t.planes, 4096 / (rows * width + 1) + 1,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t p = begin; p < end; ++p) {
+                  T* plane = dx + p * in_size;
+                  std::fill_n(plane, in_size, T(0));
+                  for (int64_t r = 0; r < rows; ++r)
+                    BackwardRow(t, r / t.h.out, r % t.h.out,
+                                dout + (p * rows + r) * width, plane);
+                }
+              });
 }
 
 // Also checks that `out` is a resized `x`.

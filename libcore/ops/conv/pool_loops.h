@@ -93,17 +93,19 @@ void ForEachPosition(const PoolLoops& p, const PoolBox& box, const Body& body) {
         body((z * p.h.in + y) * p.w.in + x);
 }
 
-// The position of the first maximum, -1 in an empty window.
+// The position of the first maximum, -1 in an empty window. It chooses without
+// a branch, which random numbers would mislead.
 template <typename T>
 int64_t FirstMaximum(const PoolLoops& p, const PoolBox& box, const T* plane) {
-  int64_t best = -1;
-  T most = T(0);
+  if (box.Inside() <= 0) return -1;
+  int64_t best = (box.d.begin * p.h.in + box.h.begin) * p.w.in + box.w.begin;
+  T most = plane[best * p.in.position];
   ForEachPosition(p, box, [&](int64_t at) {
     const T v = plane[at * p.in.position];
-    if (best < 0 || v > most || (std::isnan(v) && !std::isnan(most))) {
-      best = at;
-      most = v;
-    }
+    const bool first_nan = (v != v) & (most == most);
+    const bool take = (v > most) | first_nan;
+    best = take ? at : best;
+    most = take ? v : most;
   });
   return best;
 }
