@@ -48,6 +48,20 @@ absl::StatusOr<Step> BindLayerNorm(BindContext* context);
 absl::StatusOr<Step> BindLayerNormGrad(BindContext* context);
 // Products of four rows at most: mul, matmul_v2, fused_gemm_epilogue.
 absl::StatusOr<Step> BindFewRows(BindContext* context);
+// logsumexp over the last axes.
+absl::StatusOr<Step> BindLogsumexp(BindContext* context);
+absl::StatusOr<Step> BindLogsumexpGrad(BindContext* context);
+// atan2, elementwise_pow and pow of float32.
+absl::StatusOr<Step> BindAtan2(BindContext* context);
+absl::StatusOr<Step> BindAtan2Grad(BindContext* context);
+absl::StatusOr<Step> BindElementwisePow(BindContext* context);
+absl::StatusOr<Step> BindElementwisePowGrad(BindContext* context);
+absl::StatusOr<Step> BindPow(BindContext* context);
+absl::StatusOr<Step> BindPowGrad(BindContext* context);
+// fft_c2c, fft_r2c and fft_c2r of float32.
+absl::StatusOr<Step> BindFftC2c(BindContext* context);
+absl::StatusOr<Step> BindFftR2c(BindContext* context);
+absl::StatusOr<Step> BindFftC2r(BindContext* context);
 // gelu.
 absl::StatusOr<Step> BindCast(BindContext* context);
 absl::StatusOr<Step> BindGelu(BindContext* context);

@@ -110,6 +110,77 @@ void LogSoftmaxGradRows(const float* y, const float* dy, int64_t begin,
   GradRows<true>(y, dy, begin, end, columns, dx);
 }
 
+// Parts of so many elements are summed in float32, their sums in double.
+constexpr int64_t kLogSumPart = 4096;
+
+// log(sum(exp(x - maximum))). NaN where an element is, and where the maximum is
+// infinite; the maximum is NaN for NaN.
+HWY_INLINE double LogSumRow(const float* x, int64_t n, float* maximum) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
+  const auto lowest = hn::Set(kTag, -std::numeric_limits<float>::infinity());
+  auto best = lowest;
+  auto strange = hn::Zero(kTag);  // NaN where an element is
+  for (int64_t i = 0; i < n; i += lanes) {
+    const auto mask =
+        hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, n - i)));
+    const auto v = hn::MaskedLoad(mask, kTag, x + i);
+    best = hn::Max(best, hn::IfThenElse(mask, v, lowest));
+    strange = hn::IfThenElse(hn::IsNaN(v), v, strange);
+  }
+  const float nan = hn::GetLane(hn::SumOfLanes(kTag, strange));
+  const float max = hn::GetLane(hn::MaxOfLanes(kTag, best));
+  *maximum = max + nan;
+  if (!std::isfinite(*maximum)) return std::numeric_limits<double>::quiet_NaN();
+  const auto top = hn::Set(kTag, max);
+  double total = 0;
+  for (int64_t part = 0; part < n; part += kLogSumPart) {
+    const int64_t end = std::min(n, part + kLogSumPart);
+    auto sums = hn::Zero(kTag);
+    for (int64_t i = part; i < end; i += lanes) {
+      const auto mask =
+          hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, end - i)));
+      const auto e = ExpOf(hn::Sub(hn::MaskedLoad(mask, kTag, x + i), top));
+      sums = hn::Add(sums, hn::IfThenElseZero(mask, e));
+    }
+    total += static_cast<double>(hn::GetLane(hn::SumOfLanes(kTag, sums)));
+  }
+  return std::log(total);
+}
+
+void LogSumRows(const float* x, int64_t begin, int64_t end, int64_t columns,
+                float* maximum, float* log_sum) {
+  for (int64_t r = begin; r < end; ++r)
+    log_sum[r] =
+        static_cast<float>(LogSumRow(x + r * columns, columns, maximum + r));
+}
+
+void LogSumExpRows(const float* x, int64_t begin, int64_t end, int64_t columns,
+                   float* out) {
+  for (int64_t r = begin; r < end; ++r) {
+    float max = 0;
+    const double log = LogSumRow(x + r * columns, columns, &max);
+    out[r] = std::isfinite(max)
+                 ? static_cast<float>(log + static_cast<double>(max))
+                 : max;
+  }
+}
+
+void LogSumExpGradRows(const float* x, const float* out, const float* dout,
+                       int64_t begin, int64_t end, int64_t columns, float* dx) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
+  for (int64_t r = begin; r < end; ++r) {
+    const auto less = hn::Set(kTag, out[r]), g = hn::Set(kTag, dout[r]);
+    for (int64_t i = 0; i < columns; i += lanes) {
+      const auto mask =
+          hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, columns - i)));
+      const int64_t at = r * columns + i;
+      const auto v = hn::MaskedLoad(mask, kTag, x + at);
+      hn::BlendedStore(hn::Mul(g, ExpOf(hn::Sub(v, less))), mask, kTag,
+                       dx + at);
+    }
+  }
+}
+
 void ScaleSomeRows(const float* from, const float* factor, int64_t begin,
                    int64_t end, int64_t columns, float* to) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
@@ -137,6 +208,9 @@ namespace cpu {
 HWY_EXPORT(SoftmaxRows);
 HWY_EXPORT(SoftmaxGradRows);
 HWY_EXPORT(LogSoftmaxGradRows);
+HWY_EXPORT(LogSumRows);
+HWY_EXPORT(LogSumExpRows);
+HWY_EXPORT(LogSumExpGradRows);
 HWY_EXPORT(ScaleSomeRows);
 
 namespace {
@@ -167,6 +241,29 @@ void RowLogSoftmaxGrad(const float* y, const float* dy, int64_t rows,
   const auto run = HWY_DYNAMIC_DISPATCH(LogSoftmaxGradRows);
   ParallelFor(rows, RowGrain(columns), [&](int64_t begin, int64_t end) {
     run(y, dy, begin, end, columns, dx);
+  });
+}
+
+void RowLogSum(const float* x, int64_t rows, int64_t columns, float* maximum,
+               float* log_sum) {
+  const auto run = HWY_DYNAMIC_DISPATCH(LogSumRows);
+  ParallelFor(rows, RowGrain(columns), [&](int64_t begin, int64_t end) {
+    run(x, begin, end, columns, maximum, log_sum);
+  });
+}
+
+void RowLogSumExp(const float* x, int64_t rows, int64_t columns, float* out) {
+  const auto run = HWY_DYNAMIC_DISPATCH(LogSumExpRows);
+  ParallelFor(rows, RowGrain(columns), [&](int64_t begin, int64_t end) {
+    run(x, begin, end, columns, out);
+  });
+}
+
+void RowLogSumExpGrad(const float* x, const float* out, const float* dout,
+                      int64_t rows, int64_t columns, float* dx) {
+  const auto run = HWY_DYNAMIC_DISPATCH(LogSumExpGradRows);
+  ParallelFor(rows, RowGrain(columns), [&](int64_t begin, int64_t end) {
+    run(x, out, dout, begin, end, columns, dx);
   });
 }
 

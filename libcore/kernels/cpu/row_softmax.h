@@ -23,6 +23,16 @@ void RowSoftmaxGrad(const float* y, const float* dy, int64_t rows,
 void RowLogSoftmaxGrad(const float* y, const float* dy, int64_t rows,
                        int64_t columns, float* dx);
 
+/// maximum[r] and log_sum[r] alone; log_sum is NaN where maximum is not finite.
+void RowLogSum(const float* x, int64_t rows, int64_t columns, float* maximum,
+               float* log_sum);
+
+/// out[r] = log(sum(exp(x[r, :]))), and dx[r, :] = dout[r] * exp(x[r, :] -
+/// out[r]); dx may be x.
+void RowLogSumExp(const float* x, int64_t rows, int64_t columns, float* out);
+void RowLogSumExpGrad(const float* x, const float* out, const float* dout,
+                      int64_t rows, int64_t columns, float* dx);
+
 /// The first two on the calling thread alone.
 void RowSoftmaxHere(const float* x, int64_t rows, int64_t columns,
                     float* softmax, float* maximum, float* log_sum);

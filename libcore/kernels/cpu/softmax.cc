@@ -100,7 +100,7 @@ absl::StatusOr<Step> BindLogSoftmax(BindContext* context) {
     const float* in = x->data<float>();
     float *to = out->data<float>(), *maxima = sums->data<float>();
     float* log_sums = maxima + m.rows;
-    RowSoftmax(in, m.rows, m.columns, to, maxima, log_sums);
+    RowLogSum(in, m.rows, m.columns, maxima, log_sums);
     ParallelFor(m.rows, 1 + 32768 / m.columns, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r)
         for (int64_t i = r * m.columns; i < (r + 1) * m.columns; ++i) {

@@ -35,6 +35,8 @@ absl::Status AttachOnednnKernels(OpRegistry* registry) {
       {"matmul_grad", "onednn:matmul", onednn::BindMatmulGrad},
       {"bmm", "onednn:matmul", onednn::BindMatmul},
       {"bmm_grad", "onednn:matmul", onednn::BindMatmulGrad},
+      {"addmm", "onednn:gemm", onednn::BindAddmm},
+      {"addmm_grad", "onednn:gemm", onednn::BindAddmmGrad},
       {"rnn", "onednn:gemm", onednn::BindRnn},
       {"rnn_grad", "onednn:gemm", onednn::BindRnnGrad},
       {"scaled_dot_product_attention", "onednn:gemm", onednn::BindAttention},

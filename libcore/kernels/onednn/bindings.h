@@ -22,6 +22,10 @@ absl::StatusOr<Step> BindMatmulGrad(BindContext* context);
 absl::StatusOr<Step> BindAttention(BindContext* context);
 absl::StatusOr<Step> BindAttentionGrad(BindContext* context);
 
+// addmm.
+absl::StatusOr<Step> BindAddmm(BindContext* context);
+absl::StatusOr<Step> BindAddmmGrad(BindContext* context);
+
 // rnn.
 absl::StatusOr<Step> BindRnn(BindContext* context);
 absl::StatusOr<Step> BindRnnGrad(BindContext* context);
