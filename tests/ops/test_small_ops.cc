@@ -252,5 +252,83 @@ TEST_F(SmallOps, BoxesOfACellAreCountedFirst) {
   EXPECT_TRUE(absl::StrContains(dense.message(), "a cell has")) << dense;
 }
 
+// Rows are reduced in quarters and a rest, wherever a NaN is.
+TEST_F(SmallOps, ExtremaOfLongRows) {
+  const Attrs attrs = {{"dim", Ints{1}}};
+  std::vector<float> row(1037);
+  for (size_t i = 0; i < row.size(); ++i)
+    row[i] = static_cast<float>(i * 37 % 1037) - 500.0f;
+  for (const size_t at : {0, 127, 128, 300, 511, 512, 640, 900, 1035, 1036}) {
+    std::vector<float> high = row, low = row, nan = row;
+    high[at] = 1000.0f;
+    low[at] = -1000.0f;
+    nan[at] = std::nanf("");
+    const auto most =
+        Run("reduce_max", {{"X", Floats({1, 1037}, high)}}, attrs);
+    const auto least =
+        Run("reduce_min", {{"X", Floats({1, 1037}, low)}}, attrs);
+    ASSERT_TRUE(most.ok() && least.ok());
+    EXPECT_EQ(most->data<float>()[0], 1000.0f) << at;
+    EXPECT_EQ(least->data<float>()[0], -1000.0f) << at;
+    for (const char* type : {"reduce_max", "reduce_min"}) {
+      const auto none = Run(type, {{"X", Floats({1, 1037}, nan)}}, attrs);
+      ASSERT_TRUE(none.ok());
+      EXPECT_TRUE(std::isnan(none->data<float>()[0])) << type << at;
+    }
+  }
+}
+
+// Rows of a few KB go in pieces, forwards or backwards.
+TEST_F(SmallOps, LongRowsThatMove) {
+  constexpr int64_t kRows = 3, kColumns = 1027;
+  std::vector<float> x(kRows * kColumns);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  const Slots in = {{"X", Floats({kRows, kColumns}, x)}};
+  for (const int64_t shift : {3, -3, 500, 1026, 0}) {
+    const auto out = Run("roll", in,
+                         {{"axis", std::vector<int64_t>{1}},
+                          {"shifts", std::vector<int64_t>{shift}}});
+    ASSERT_TRUE(out.ok());
+    for (int64_t r = 0; r < kRows; ++r)
+      for (int64_t i = 0; i < kColumns; ++i)
+        ASSERT_EQ(out->data<float>()[r * kColumns +
+                                     (i + shift + kColumns) % kColumns],
+                  static_cast<float>(r * kColumns + i));
+  }
+  const auto flipped = Run("flip", in, {{"axis", Ints{1}}});
+  ASSERT_TRUE(flipped.ok());
+  for (int64_t r = 0; r < kRows; ++r)
+    for (int64_t i = 0; i < kColumns; ++i)
+      ASSERT_EQ(flipped->data<float>()[r * kColumns + kColumns - 1 - i],
+                static_cast<float>(r * kColumns + i));
+}
+
+// What lies outside of an image is 0, whatever stands at its first pixel.
+TEST_F(SmallOps, PlacesOutsideReadNothing) {
+  const auto out = Run(
+      "grid_sampler",
+      {{"X", Floats({1, 1, 2, 2}, {std::nanf(""), 1.f, 2.f, 3.f})},
+       {"Grid",
+        Floats({1, 1, 4, 2}, {5.f, 5.f, 1.f, 1.f, 1.5f, 1.f, -1.f, -1.f})}});
+  ASSERT_TRUE(out.ok());
+  EXPECT_EQ(out->data<float>()[0], 0.0f);
+  EXPECT_EQ(out->data<float>()[1], 3.0f);
+  EXPECT_EQ(out->data<float>()[2], 2.25f);  // a quarter is outside
+  EXPECT_TRUE(std::isnan(out->data<float>()[3]));
+}
+
+TEST_F(SmallOps, IntegersOnceInOrder) {
+  const std::vector<int64_t> x = {
+      5, -1, int64_t{1} << 40, 5, -(int64_t{1} << 40), -1, 0, 256, 1};
+  const auto out =
+      Run("unique", {{"X", MakeArray<int64_t>({9}, x)}}, {{"is_sorted", true}});
+  ASSERT_TRUE(out.ok());
+  const std::vector<int64_t> expected = {-(int64_t{1} << 40), -1, 0, 1, 5, 256,
+                                         int64_t{1} << 40};
+  ASSERT_EQ(out->size(), static_cast<int64_t>(expected.size()));
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(out->data<int64_t>()[i], expected[i]);
+}
+
 }  // namespace test_small_ops
 }  // namespace pd
