@@ -25,15 +25,6 @@ std::string Computed(OnnxNode* node, const std::string& x) {
              : x;
 }
 
-// 0, 1, ... along an axis of x, int64.
-std::string Positions(OnnxNode* node, const std::string& x, int64_t axis) {
-  return node->Emit(
-      "range",
-      {{"Start", {node->ConstInts({0})}},
-       {"End", {node->Slice(node->ShapeVar(x), {0}, {axis}, {axis + 1})}},
-       {"Step", {node->ConstInts({1})}}});
-}
-
 // [N, S, heads * D] -> [N, heads, S, D]. An extent of 0 stays as it is in x.
 std::string ByHead(OnnxNode* node, const std::string& x, int64_t heads) {
   const int64_t width = node->Extent(x, 2);
@@ -177,10 +168,10 @@ class AttentionImport {
         node_->Has(6) ? node_->Reshape(node_->Cast(node_->In(6), DType::kInt64),
                                        {-1, 1, 1, 1})
                       : "";
-    const std::string keys = Positions(node_, k_, 2);
+    const std::string keys = node_->Positions(k_, 2);
     if (causal || left >= 0 || right >= 0) {
       // How far behind its query a key is, [(N, 1,) queries, keys].
-      std::string at = node_->Unsqueeze(Positions(node_, q_, 2), {1});
+      std::string at = node_->Unsqueeze(node_->Positions(q_, 2), {1});
       const auto length = [&](const std::string& x) {
         return node_->Slice(node_->ShapeVar(x), {0}, {2}, {3});
       };
@@ -378,7 +369,7 @@ void ImportTensorScatter(OnnxNode* node) {
   column[at] = shape[at];
   Ints rows(static_cast<size_t>(rank), 1);
   rows[0] = -1;
-  std::string behind = node->Reshape(Positions(node, cache, axis), column);
+  std::string behind = node->Reshape(node->Positions(cache, axis), column);
   if (node->Has(2))
     behind = node->Sub(
         behind, node->Reshape(node->Cast(node->In(2), DType::kInt64), rows));

@@ -39,13 +39,7 @@ std::string NonNegative(OnnxNode* node, size_t input, const std::string& x,
     if (extent >= 0)
       return node->Constant(MakeArray(node->Known(input)->shape, values));
   }
-  const DType dtype = node->TypeOf(index);
-  const std::string size =
-      extent >= 0
-          ? node->Scalar(static_cast<double>(extent), dtype)
-          : node->Cast(node->Slice(node->ShapeVar(x), {0}, {axis}, {axis + 1}),
-                       dtype);
-  return node->Binary("elementwise_mod", index, size);
+  return node->FromStart(index, x, axis);
 }
 
 // x[..., i, ...]: the axis disappears.
@@ -130,17 +124,11 @@ void ImportGatherND(OnnxNode* node) {
       batch_dims + shape.back() > static_cast<int64_t>(from.size()))
     return node->Fail(InvalidArgument("indices of shape %s into %s",
                                       ToString(shape), ToString(from)));
-  const Shape extents(from.begin() + batch_dims,
-                      from.begin() + batch_dims + shape.back());
   const auto known = node->KnownInts(1);
   const bool plain =
       known.has_value() && std::all_of(known->begin(), known->end(),
                                        [](int64_t i) { return i >= 0; });
-  if (!plain) {
-    if (IsDynamic(extents))
-      return node->Fail(Unimplemented("indices into shape %s", ToString(from)));
-    index = node->Binary("elementwise_mod", index, node->ConstInts(extents));
-  }
+  if (!plain) index = node->FromStart(index, x, batch_dims, shape.back());
   if (batch_dims > 0) {
     if (IsDynamic(shape))
       return node->Fail(Unimplemented("indices of shape %s", ToString(shape)));

@@ -439,10 +439,31 @@ std::string OnnxNode::Gather(const std::string& x, const std::string& index,
               {{"axis", static_cast<int32_t>(axis)}});
 }
 
+std::string OnnxNode::FromStart(const std::string& index, const std::string& x,
+                                int64_t axis, int64_t count) {
+  // An axis without elements has no indices, but a divisor of 0 is an error.
+  Ints known;
+  for (int64_t i = axis; i < axis + count; ++i)
+    known.push_back(Extent(x, i) == 0 ? 1 : Extent(x, i));
+  if (!ok()) return "";
+  const std::string extents =
+      IsDynamic(known) ? Binary("elementwise_max",
+                                Slice(ShapeVar(x), {0}, {axis}, {axis + count}),
+                                ConstInts({1}))
+                       : ConstInts(known);
+  return Binary("elementwise_mod", index, Cast(extents, TypeOf(index)));
+}
+
 std::string OnnxNode::ShapeVar(const std::string& x) {
   const Shape shape = ShapeOf(x);
   if (!IsDynamic(shape)) return ConstInts(shape);
   return Cast(Emit("shape", {{"Input", {x}}}), DType::kInt64);
+}
+
+std::string OnnxNode::Positions(const std::string& x, int64_t axis) {
+  return Emit("range", {{"Start", {ConstInts({0})}},
+                        {"End", {Slice(ShapeVar(x), {0}, {axis}, {axis + 1})}},
+                        {"Step", {ConstInts({1})}}});
 }
 
 std::string OnnxNode::Full(const Shape& shape, double value, DType dtype) {

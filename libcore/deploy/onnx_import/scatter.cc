@@ -21,12 +21,13 @@ bool Static(OnnxNode* node, const Shape& x, const Shape& index) {
   return node->ok();
 }
 
-// Elements of `x` named along an axis are multiplied by those of `updates`, or
-// become the larger or smaller of both.
+// Elements of `x` named along an axis become those of `updates`, have them
+// added or are multiplied by them, or become the larger or smaller of both.
 std::string PutAlong(OnnxNode* node, const std::string& x,
                      const std::string& index, const std::string& updates,
                      int64_t axis, const std::string& reduction) {
-  if (reduction != "mul" && reduction != "max" && reduction != "min") {
+  if (reduction != "none" && reduction != "add" && reduction != "mul" &&
+      reduction != "max" && reduction != "min") {
     node->Fail(InvalidArgument("reduction '%s'", reduction));
     return "";
   }
@@ -35,13 +36,15 @@ std::string PutAlong(OnnxNode* node, const std::string& x,
   if (dtype == DType::kFloat16 || dtype == DType::kBFloat16)
     wide = DType::kFloat32;
   if (dtype == DType::kInt8 || dtype == DType::kInt16) wide = DType::kInt32;
+  if (dtype == DType::kBool) wide = DType::kUInt8;
   return node->Cast(
       node->Emit("put_along_axis",
                  {{"Input", {node->Cast(x, wide)}},
                   {"Index", {index}},
                   {"Value", {node->Cast(updates, wide)}}},
                  {{"Axis", static_cast<int32_t>(axis)},
-                  {"Reduce", reduction == "max"   ? std::string("amax")
+                  {"Reduce", reduction == "none"  ? std::string("assign")
+                             : reduction == "max" ? std::string("amax")
                              : reduction == "min" ? std::string("amin")
                                                   : reduction}},
                  "Result"),
@@ -83,17 +86,16 @@ void ImportScatterElements(OnnxNode* node) {
                                     node->Cast(node->In(1), DType::kInt64),
                                     node->ConstInts({shape[0]})),
                        updates, given));
-  if (!Static(node, shape, at)) return;
-  if (at.size() != shape.size() || node->ShapeOf(updates) != at)
+  const bool dynamic = IsDynamic(shape) || IsDynamic(at);
+  if (!dynamic && !Static(node, shape, at)) return;
+  if (at.size() != shape.size() || (!dynamic && node->ShapeOf(updates) != at))
     return node->Fail(InvalidArgument(
         "indices of shape %s, updates of %s into %s", ToString(at),
         ToString(node->ShapeOf(updates)), ToString(shape)));
   const std::string& reduction = given;
-  const double extent = static_cast<double>(shape[static_cast<size_t>(axis)]);
   const std::string index =
-      node->Binary("elementwise_mod", node->Cast(node->In(1), DType::kInt64),
-                   node->Scalar(std::max(extent, 1.0), DType::kInt64));
-  if (reduction != "none" && reduction != "add")
+      node->FromStart(node->Cast(node->In(1), DType::kInt64), x, axis);
+  if (dynamic || (reduction != "none" && reduction != "add"))
     return node->Give(0, PutAlong(node, x, index, updates, axis, reduction));
   // Where each index lies but for its own axis.
   const std::vector<int64_t> strides = RowMajorStrides(shape);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Boxes and sampling grids.
 #include <algorithm>
+#include <limits>
 
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx_import/importers.h"
 #include "libcore/ops/conv/grid_sampler.h"
+#include "libcore/ops/detection/nms.h"
 #include "libcore/ops/detection/rois.h"
 
 namespace pd {
@@ -22,23 +24,17 @@ std::string Order(OnnxNode* node, const std::string& keys, bool descending) {
 // put in that order, and the answers back.
 void ImportRoiAlign(OnnxNode* node) {
   const std::string x = node->In(0);
-  const int64_t images = node->Extent(x, 0);
   const std::string mode = node->Str("mode", "avg");
   if (mode != "avg" && mode != "max")
     return node->Fail(InvalidArgument("mode '%s'", mode));
-  if (images < 0 || images > 65536)
-    return node->Fail(Unimplemented("%d images", images));
   const bool aligned =
       node->opset() >= 16 &&
       node->Str("coordinate_transformation_mode", "half_pixel") == "half_pixel";
   const std::string image = node->Cast(node->In(2), DType::kInt64);
   const std::string order = Order(node, image, false);
-  OnnxNode::Ints numbers(static_cast<size_t>(std::max<int64_t>(0, images)));
-  for (size_t i = 0; i < numbers.size(); ++i)
-    numbers[i] = static_cast<int64_t>(i);
   const std::string hits =
       node->Binary("equal", node->Unsqueeze(image, {0}),
-                   node->Reshape(node->ConstInts(numbers), {images, 1}));
+                   node->Unsqueeze(node->Positions(x, 0), {1}));
   const std::string counts =
       node->Reduce("reduce_sum", node->Cast(hits, DType::kInt32), {1}, false);
   OnnxNode::Attrs attrs = {
@@ -125,16 +121,16 @@ void ImportDeformConv(OnnxNode* node) {
   node->Give(0, y);
 }
 
-// Corners [y1, x1, y2, x2], the smaller ones first.
+// Corners [y1, x1, y2, x2] of boxes [images, n, 4], the smaller ones first.
 std::string Corners(OnnxNode* node, const std::string& boxes, bool centers) {
-  const auto parts = node->Split(boxes, 1, 4);
+  const auto parts = node->Split(boxes, 2, 4);
   if (parts.size() != 4) return "";
   if (centers) {  // x, y, width, height
     const std::string w = node->Affine(parts[2], 0.5, 0);
     const std::string h = node->Affine(parts[3], 0.5, 0);
     return node->Concat({node->Sub(parts[1], h), node->Sub(parts[0], w),
                          node->Add(parts[1], h), node->Add(parts[0], w)},
-                        1);
+                        2);
   }
   const auto min = [&](size_t i) {
     return node->Binary("elementwise_min", parts[i], parts[i + 2]);
@@ -142,66 +138,82 @@ std::string Corners(OnnxNode* node, const std::string& boxes, bool centers) {
   const auto max = [&](size_t i) {
     return node->Binary("elementwise_max", parts[i], parts[i + 2]);
   };
-  return node->Concat({min(0), min(1), max(0), max(1)}, 1);
+  return node->Concat({min(0), min(1), max(0), max(1)}, 2);
 }
 
-// One image and class: indices of the boxes kept, best first.
-std::string KeptBoxes(OnnxNode* node, const std::string& boxes,
-                      const std::string& scores, int64_t most, float overlap) {
+// [images, classes, ...] -> [images * classes, ...].
+std::string Pairs(OnnxNode* node, const std::string& x) {
+  return node->Unary("flatten_contiguous_range", x,
+                     {{"start_axis", int32_t{0}}, {"stop_axis", int32_t{1}}});
+}
+
+// Only boxes that score higher may be kept: where that many is known only when
+// the model runs, others have the lowest score of all.
+std::string AboveThreshold(OnnxNode* node, const std::string& scores,
+                           double* threshold) {
+  *threshold = -std::numeric_limits<double>::infinity();
   const DType dtype = node->TypeOf(scores);
-  std::string index;
-  std::string left = scores, places = boxes;
-  if (node->Has(4)) {
-    const std::string limit = node->Reshape(node->In(4), {1});
-    const std::string good = node->Emit(
-        "where_index",
-        {{"Condition",
-          {node->Binary("greater_than", scores, node->Cast(limit, dtype))}}});
-    index = node->Squeeze(good, {1});
-    left = node->Gather(scores, index, 0);
-    places = node->Gather(boxes, index, 0);
+  if (!node->Has(4))
+    return node->Binary(
+        "elementwise_max", scores,
+        node->Scalar(std::numeric_limits<float>::lowest(), dtype));
+  if (node->Known(4) != nullptr) {
+    *threshold = node->NeedNumber(4);
+    return scores;
   }
-  const std::string order = Order(node, left, true);
-  const std::string kept =
-      node->Emit("nms", {{"Boxes", {node->Gather(places, order, 0)}}},
-                 {{"iou_threshold", overlap}}, "KeepBoxesIdxs");
-  std::string out = node->Gather(order, kept, 0);
-  if (!index.empty()) out = node->Gather(index, out, 0);
-  return node->Slice(out, {0}, {0}, {most});
+  const std::string limit = node->Cast(node->Reshape(node->In(4), {1}), dtype);
+  return node->Where(node->Binary("greater_than", scores, limit), scores,
+                     node->Scalar(*threshold, dtype));
 }
 
+// Each class of each image is an image of multiclass_nms3, which keeps so many
+// of each; its Index is the number of a box among those of all such images.
 void ImportNms(OnnxNode* node) {
   const std::string boxes = node->In(0), scores = node->In(1);
-  const int64_t images = node->Extent(scores, 0);
-  const int64_t classes = node->Extent(scores, 1);
   const double most = node->Has(2) ? node->NeedNumber(2) : 0;
   const double overlap = node->Has(3) ? node->NeedNumber(3) : 0;
+  if (node->Rank(boxes) != 3 || node->Rank(scores) != 3)
+    node->Fail(InvalidArgument("boxes of shape %s, scores of shape %s",
+                               ToString(node->ShapeOf(boxes)),
+                               ToString(node->ShapeOf(scores))));
   if (!node->ok()) return;
-  if (images < 1 || classes < 1 || images > 4096 || classes > 4096 ||
-      images * classes > 4096 || !(most < 2e9))
-    return node->Fail(
-        Unimplemented("%d images of %d classes; each becomes nodes of its own, "
-                      "so both must be known and be 4096 together at most",
-                      images, classes));
-  OnnxNode::Names rows;
-  for (int64_t i = 0; i < images; ++i) {
-    const std::string all =
-        Corners(node, node->Squeeze(node->Slice(boxes, {0}, {i}, {i + 1}), {0}),
-                node->Int("center_point_box", 0) != 0);
-    for (int64_t c = 0; c < classes; ++c) {
-      const std::string one = node->Reshape(
-          node->Slice(scores, {0, 1}, {i, c}, {i + 1, c + 1}), {-1});
-      const std::string kept =
-          node->Unsqueeze(KeptBoxes(node, all, one, static_cast<int64_t>(most),
-                                    static_cast<float>(overlap)),
-                          {1});
-      const auto same = [&](int64_t value) {
-        return node->Affine(kept, 0, static_cast<double>(value));
-      };
-      rows.push_back(node->Concat({same(i), same(c), kept}, 1));
-    }
-  }
-  node->Give(0, node->Concat(rows, 0));
+  if (!(most > 0)) return node->Give(0, node->Full({0, 3}, 0, DType::kInt64));
+  double threshold = 0;
+  const std::string ranked = AboveThreshold(node, scores, &threshold);
+  std::string corners =
+      Corners(node, boxes, node->Int("center_point_box", 0) != 0);
+  if (node->Extent(scores, 1) != 1)
+    corners = Pairs(
+        node,
+        node->Broadcast(
+            {node->Unsqueeze(corners, {1}),
+             node->Unsqueeze(node->FullLike(scores, 0, node->TypeOf(boxes)),
+                             {3})})[0]);
+  const auto found = node->EmitMany(
+      "multiclass_nms3",
+      {{"BBoxes", {corners}},
+       {"Scores", {node->Unsqueeze(Pairs(node, ranked), {1})}}},
+      {{"Out", 1}, {"Index", 1}, {"NmsRoisNum", 1}},
+      {{"background_label", int32_t{-1}},
+       {"score_threshold", static_cast<float>(threshold)},
+       {"nms_threshold", static_cast<float>(overlap)},
+       {"nms_top_k", int32_t{-1}},
+       {"keep_top_k",
+        OnnxAttrInts({static_cast<int64_t>(std::min(most, 2e9))})[0]},
+       {kNmsEmptyBoxes, true}});
+  const std::string at = node->Cast(found[1], DType::kInt64);
+  // No boxes: nothing is divided, but a divisor of 0 is an error.
+  const std::string shape =
+      node->Binary("elementwise_max", node->ShapeVar(scores),
+                   node->Scalar(1, DType::kInt64));
+  const auto over = [&](const char* op, const std::string& x, int64_t axis) {
+    return node->Binary(op, x, node->Slice(shape, {0}, {axis}, {axis + 1}));
+  };
+  const std::string pair = over("elementwise_floordiv", at, 2);
+  node->Give(0, node->Concat({over("elementwise_floordiv", pair, 1),
+                              over("elementwise_mod", pair, 1),
+                              over("elementwise_mod", at, 2)},
+                             1));
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ struct NmsOptions {
   double score_threshold = 0, threshold = 0, eta = 1;
   int64_t top_k = -1, keep = -1;
   bool normalized = true;
+  bool keeps_empty = false;
   bool merges = false;  // locality aware
 };
 
@@ -75,7 +76,7 @@ std::vector<Detection<T>> Detect(const NmsImage<T>& image,
                   options.top_k),
         image.size, static_cast<T>(options.threshold),
         static_cast<T>(options.eta), options.normalized,
-        [&](int64_t i) { return image.Box(label, i); });
+        [&](int64_t i) { return image.Box(label, i); }, options.keeps_empty);
     if (image.own_boxes) std::sort(kept.begin(), kept.end());
     for (int64_t i : kept)
       found.push_back({label, i, scores[static_cast<size_t>(i)]});
@@ -288,6 +289,7 @@ absl::StatusOr<Step> BindMulticlassNms(BindContext* context) {
   options.top_k = context->Attr<int32_t>("nms_top_k");
   options.keep = context->Attr<int32_t>("keep_top_k");
   options.normalized = context->Attr<bool>("normalized");
+  options.keeps_empty = context->op().AttrOr(kNmsEmptyBoxes, false);
   return DispatchFloat(
       t.scores->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;

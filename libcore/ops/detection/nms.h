@@ -15,6 +15,11 @@
 
 namespace pd {
 
+/// A bool of multiclass_nms3 that only imported ONNX models carry: boxes that
+/// share no area with themselves overlap nothing; in PaddlePaddle they suppress
+/// each other.
+inline constexpr char kNmsEmptyBoxes[] = "empty_boxes_overlap_nothing";
+
 /// A box's score and its place.
 template <typename T>
 struct ScoredBox {
@@ -133,17 +138,20 @@ T RowOverlap(const T* a, const T* b, int64_t size, bool normalized) {
 }
 
 /// Rows kept of the `candidates` (best first); `row(at)` is a box. While the
-/// threshold is above 1/2, each box that is kept multiplies it by eta < 1.
+/// threshold is above 1/2, each box that is kept multiplies it by eta < 1. Of
+/// two boxes without area the second is kept only with `keeps_empty`.
 template <typename T, typename Row>
 std::vector<int64_t> Suppress(const std::vector<ScoredBox<T>>& candidates,
                               int64_t size, T threshold, T eta, bool normalized,
-                              const Row& row) {
+                              const Row& row, bool keeps_empty = false) {
   std::vector<int64_t> kept;
   for (const ScoredBox<T>& candidate : candidates) {
     const T* box = row(candidate.at);
     bool keep = true;
-    for (size_t k = 0; k < kept.size() && keep; ++k)
-      keep = RowOverlap(box, row(kept[k]), size, normalized) <= threshold;
+    for (size_t k = 0; k < kept.size() && keep; ++k) {
+      const T overlap = RowOverlap(box, row(kept[k]), size, normalized);
+      keep = overlap <= threshold || (keeps_empty && std::isnan(overlap));
+    }
     if (!keep) continue;
     kept.push_back(candidate.at);
     if (eta < 1 && threshold > T(0.5)) threshold *= eta;

@@ -27,7 +27,10 @@ absl::Status InferTopK(InferContext* context) {
     known = given->size() == 1 && context->Input("K").value != nullptr;
     k = known ? given->front() : -1;
   }
-  if (known && k < 1) return InvalidArgument("k is %d; expected 1 or more", k);
+  // A K that a model computed may be 0: nothing was found that it chooses from.
+  const int64_t least = context->HasInput("K") ? 0 : 1;
+  if (known && k < least)
+    return InvalidArgument("k is %d; expected %d or more", k, least);
   if (!out.shape.empty()) {
     PD_ASSIGN_OR_RETURN(const int axis,
                         NormalizeAxis(context->op().AttrOr<int32_t>("axis", -1),
@@ -87,7 +90,9 @@ absl::StatusOr<Step> BindTopK(BindContext* context) {
   choice.first_version = context->op().type == "top_k";
   choice.by_place = context->op().AttrOr(kTiesByPlace, false);
   choice.k = view.lines() > 0 ? out->size() / view.lines() : 0;
-  if (view.lines() > 0 && (choice.k < 1 || choice.k > view.n))
+  if (out->size() == 0)
+    return Step([](const RunContext&) { return absl::OkStatus(); });
+  if (view.lines() > 0 && choice.k > view.n)
     return InvalidArgument("k is %d; X has shape %s", choice.k,
                            ToString(x->shape()));
   return DispatchNumeric(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
