@@ -31,6 +31,7 @@
 #include "libcore/data/class_colors.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/nn/row_counts.h"
 #include "libcore/program/prune.h"
 #include "libcore/train/answer.h"
 #include "libcore/train/job_amp.h"
@@ -313,6 +314,29 @@ absl::Status Answers::Make(const Batch& batch, const Dataset& data,
   return absl::OkStatus();
 }
 
+// Makes the variables that `fetched` names the predictor's outputs.
+absl::Status FetchInstead(const TrainProgram& built,
+                          const std::vector<std::string>& fetched,
+                          const LoadedModel& model, Predictor* predictor) {
+  NetworkOfJob network;
+  if (model.kind != LoadedModel::Kind::kInference)
+    network.layers = built.test_layers;
+  auto named = VariablesNamed(fetched, predictor->program, network);
+  if (!named.ok()) return OfModel(model, named.status());
+  predictor->outputs = *std::move(named);
+  for (size_t k = 1; k < fetched.size(); ++k)
+    for (size_t j = 0; j < k; ++j)
+      if (predictor->outputs[j] == predictor->outputs[k])
+        return CommandLineError(absl::StrCat("--fetch: '", fetched[j],
+                                             "' and '", fetched[k],
+                                             "' are one variable"));
+  predictor->counted.clear();
+  for (const std::string& output : predictor->outputs)
+    predictor->counted.push_back(
+        !RowCountsOf(predictor->program, output).empty());
+  return absl::OkStatus();
+}
+
 // The predictor to run: the job's network, or the model as it is; it gives its
 // outputs, or what `fetched` names.
 absl::StatusOr<Predictor> MakePredictor(const TrainProgram& built,
@@ -333,20 +357,13 @@ absl::StatusOr<Predictor> MakePredictor(const TrainProgram& built,
   }
   predictor.program = std::move(spec.program);
   predictor.outputs = std::move(spec.outputs);
-  if (!fetched.empty()) {
-    NetworkOfJob network;
-    if (model->kind != LoadedModel::Kind::kInference)
-      network.layers = built.test_layers;
-    auto named = VariablesNamed(fetched, predictor.program, network);
-    if (!named.ok()) return OfModel(*model, named.status());
-    predictor.outputs = *std::move(named);
-    for (size_t k = 1; k < fetched.size(); ++k)
-      for (size_t j = 0; j < k; ++j)
-        if (predictor.outputs[j] == predictor.outputs[k])
-          return CommandLineError(absl::StrCat("--fetch: '", fetched[j],
-                                               "' and '", fetched[k],
-                                               "' are one variable"));
-  }
+  // The job tells which outputs hold a counted number of rows: a model of
+  // another format has no such op.
+  for (const std::string& output : built.outputs)
+    predictor.counted.push_back(!RowCountsOf(built.test, output).empty());
+  predictor.counted.resize(predictor.outputs.size(), false);
+  if (!fetched.empty())
+    PD_RETURN_IF_ERROR(FetchInstead(built, fetched, *model, &predictor));
   // Inputs that only the loss depends on, such as a decoder's target, are not
   // read from the data; an exported model may lack their variables.
   std::vector<std::string> inputs;

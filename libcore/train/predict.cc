@@ -6,7 +6,6 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/nn/row_counts.h"
 #include "libcore/train/plan_cache.h"
 
 namespace pd {
@@ -43,10 +42,6 @@ absl::StatusOr<int64_t> Predict(const Predictor& predictor, Session* session,
   int64_t records = 0;
   RunContext run;  // each batch draws other numbers
   run.seed = session->seed();
-  // Detected boxes have rows of their own; another output counts them.
-  std::vector<bool> counted;
-  for (const std::string& output : predictor.outputs)
-    counted.push_back(!RowCountsOf(predictor.program, output).empty());
   for (;;) {
     PD_ASSIGN_OR_RETURN(const std::unique_ptr<Loader> loader, data->Next());
     if (loader == nullptr) break;
@@ -67,7 +62,7 @@ absl::StatusOr<int64_t> Predict(const Predictor& predictor, Session* session,
       std::vector<const Tensor*> outputs;
       for (size_t i = 0; i < predictor.outputs.size(); ++i) {
         outputs.push_back(&plan->fetch(i));
-        if (counted[i]) continue;
+        if (predictor.counted[i]) continue;
         PD_RETURN_IF_ERROR(
             CheckRows(predictor.outputs[i], *outputs[i], batch->size));
       }

@@ -23,6 +23,8 @@ struct Predictor {
   std::vector<FeedSpec> inputs;  ///< first extents -1
   /// One row a record, or detected boxes and how many each record has.
   std::vector<std::string> outputs;
+  /// By output: its rows are boxes, which another output counts.
+  std::vector<bool> counted;
 };
 
 /// Sees a batch, its data set and the outputs, row-major; all are valid during
