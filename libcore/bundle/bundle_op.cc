@@ -51,6 +51,13 @@ absl::StatusOr<uint32_t> BundleBuilder::ValueOf(const std::string& variable) {
   return values[variable] = graph.Add(std::move(value));
 }
 
+const Array* BundleBuilder::FindParam(const std::string& variable) const {
+  for (const auto* all : {&model.params, &reshaped})
+    if (const auto it = all->find(variable); it != all->end())
+      return &it->second;
+  return nullptr;
+}
+
 void BundleOp::Fail(const absl::Status& status) {
   if (status_.ok()) status_ = status;
 }
@@ -95,22 +102,20 @@ uint32_t BundleOp::OptionalIn(absl::string_view slot) {
 }
 
 bool BundleOp::IsParam(absl::string_view slot) const {
-  return builder_->model.params.count(desc_.In(slot)) > 0;
+  return builder_->FindParam(desc_.In(slot)) != nullptr;
 }
 
 const Array* BundleOp::ParamNamed(const std::string& name,
                                   absl::string_view slot) {
-  const auto it = builder_->model.params.find(name);
-  if (it == builder_->model.params.end()) {
+  const Array* param = builder_->FindParam(name);
+  if (param == nullptr) {
     Refuse(absl::StrCat("its '", slot, "' is no parameter"));
-    return nullptr;
-  }
-  if (it->second.dtype != DType::kFloat32) {
-    Refuse(absl::StrCat("its '", slot, "' is ", Name(it->second.dtype),
+  } else if (param->dtype != DType::kFloat32) {
+    Refuse(absl::StrCat("its '", slot, "' is ", Name(param->dtype),
                         "; expected float32"));
     return nullptr;
   }
-  return &it->second;
+  return param;
 }
 
 const Array* BundleOp::Param(absl::string_view slot) {
@@ -264,6 +269,11 @@ void BundleOp::GiveAll(absl::string_view slot, const char* kernel,
                        Inputs inputs, Ints ints) {
   AliasAll(slot, EmitAll(kernel, desc_.Output(slot).size(), std::move(inputs),
                          std::move(ints)));
+}
+
+void BundleOp::AliasParam(absl::string_view slot, Array param) {
+  builder_->reshaped[desc_.Out(slot)] = param;
+  Alias(slot, Constant(std::move(param)));
 }
 
 void BundleOp::AliasAll(absl::string_view slot, const Inputs& values) {

@@ -30,10 +30,14 @@ struct BundleBuilder {
   /// The value of a variable; a parameter's becomes a constant when it is first
   /// asked for. NotFound where nothing has made it.
   absl::StatusOr<uint32_t> ValueOf(const std::string& variable);
+  /// Null where the variable is none.
+  const Array* FindParam(const std::string& variable) const;
 
   const InferenceModel& model;
   BundleGraph graph;
   std::map<std::string, uint32_t> values;
+  /// Parameters in other shapes, by the variables that are made of them.
+  std::map<std::string, Array> reshaped;
   /// Parameters in another layout, by name and layout.
   std::map<std::string, uint32_t> packed;
 };
@@ -108,6 +112,9 @@ class BundleOp {
                Ints ints = {});
   /// The variable in `slot` is a value that there is.
   void Alias(absl::string_view slot, uint32_t value);
+  /// The variable in `slot` is a parameter in another shape, and a parameter
+  /// itself.
+  void AliasParam(absl::string_view slot, Array param);
   /// The variables in `slot` are values that there are.
   void AliasAll(absl::string_view slot, const Inputs& values);
   /// Alias after a reshape to [1] where the program, as those before

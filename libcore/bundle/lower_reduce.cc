@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that make one number of many: sums, extrema and where these are; sums so
 // far.
+#include <cmath>
+#include <numeric>
+
 #include "libcore/bundle/lowerings.h"
+#include "libcore/bundle/runtime/bundle_format.h"
 
 namespace pd {
 namespace {
 
+using pd_run::Function;
 using pd_run::Reduction;
 
 Reduction ReductionOf(const std::string& word) {
@@ -67,6 +72,47 @@ void LowerCumsum(BundleOp* op) {
             op->Bool("reverse")});
 }
 
+// The norm of order p along an axis, or of all elements.
+void LowerPNorm(BundleOp* op) {
+  op->ExpectFloat("X");
+  const auto order = static_cast<float>(op->Float("porder"));
+  const bool all = op->Bool("asvector"), keep = op->Bool("keepdim");
+  if (!(order > 0)) op->Refuse("its order is not above 0");
+  const bool largest = std::isinf(order), squares = order == 2.0f;
+  uint32_t y = op->In("X");
+  if (!squares) y = op->Unary(Function::kAbs, y);
+  if (!largest)
+    y = squares ? op->Unary(Function::kSquare, y)
+                : op->Unary(Function::kPow, y, order);
+  BundleOp::Ints ints = {
+      static_cast<int64_t>(largest ? Reduction::kMax : Reduction::kSum), keep};
+  if (!all) ints.push_back(op->Int("axis"));
+  y = op->Emit("reduce", {y}, std::move(ints));
+  if (!largest)
+    y = squares ? op->Unary(Function::kSqrt, y)
+                : op->Unary(Function::kPow, y, 1.0f / order);
+  op->AliasScalar("Out", y, !keep && (all || op->ShapeOf("X").size() == 1));
+}
+
+// Row i is 1 before place x[i], and 0 from there on.
+void LowerSequenceMask(BundleOp* op) {
+  const int64_t length = op->Int("maxlen");
+  const auto type = BundleType(op->OutType("Y"));
+  op->Fail(type.status());
+  if (!type.ok()) return;
+  if (op->Has("MaxLenTensor") || length < 1)
+    return op->Refuse("its length is not known");
+  std::vector<int64_t> places(static_cast<size_t>(length));
+  std::iota(places.begin(), places.end(), 0);
+  const uint32_t ends =
+      op->Reshape(pd_run::ReshapeMode::kUnsqueeze,
+                  op->Cast(op->In("X"), pd_run::DType::kInt64), {-1});
+  op->Alias("Y",
+            op->Cast(op->BinaryOf(pd_run::Binary::kGreater, ends,
+                                  op->Constant(MakeArray({length}, places))),
+                     *type));
+}
+
 }  // namespace
 
 Lowerings ReduceLowerings() {
@@ -75,6 +121,7 @@ Lowerings ReduceLowerings() {
       {"arg_min", LowerArg},
       {"cumsum", LowerCumsum},
       {"mean", LowerMean},
+      {"p_norm", LowerPNorm},
       {"reduce_amax", LowerReduce, "max"},
       {"reduce_amin", LowerReduce, "min"},
       {"reduce_max", LowerReduce, "max"},
@@ -82,6 +129,7 @@ Lowerings ReduceLowerings() {
       {"reduce_min", LowerReduce, "min"},
       {"reduce_prod", LowerReduce, "prod"},
       {"reduce_sum", LowerReduce, "sum"},
+      {"sequence_mask", LowerSequenceMask},
   };
 }
 

@@ -33,7 +33,23 @@ bool ReshapeParam(BundleOp* op) {
   Array param = *op->Param("X");
   if (NumElements(shape) != param.size()) return false;
   param.shape = shape;
-  op->Alias("Out", op->Constant(std::move(param)));
+  op->AliasParam("Out", std::move(param));
+  return true;
+}
+
+// The same with axes of extent 1, as filters of one dimension get one.
+bool UnsqueezeParam(BundleOp* op) {
+  if (!op->IsParam("X") || op->TypeOf("X") != DType::kFloat32 ||
+      op->Has("AxesTensor") || op->Has("AxesTensorList"))
+    return false;
+  Array param = *op->Param("X");
+  for (int64_t axis : op->IntsOf("axes")) {
+    const auto rank = static_cast<int64_t>(param.shape.size());
+    if (axis < 0) axis += rank + 1;
+    if (axis < 0 || axis > rank) return false;
+    param.shape.insert(param.shape.begin() + axis, 1);
+  }
+  op->AliasParam("Out", std::move(param));
   return true;
 }
 
@@ -69,6 +85,7 @@ void LowerSqueeze(BundleOp* op) {
 }
 
 void LowerUnsqueeze(BundleOp* op) {
+  if (UnsqueezeParam(op)) return;
   const uint32_t x = op->In("X");
   const uint32_t given = op->IntVector("AxesTensor", "AxesTensorList");
   op->Give("Out", "reshape", {x, given},

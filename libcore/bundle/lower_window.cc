@@ -129,6 +129,22 @@ void LowerPool(BundleOp* op) {
   op->Give("Out", "pool", {op->In("X")}, std::move(ints));
 }
 
+// Channels [C r r] of each position become r by r positions of C channels.
+void LowerPixelShuffle(BundleOp* op) {
+  ExpectPicture(op, "X", "data_format");
+  const int64_t by = op->Int("upscale_factor");
+  const int64_t channels = op->ShapeOf("X")[1];
+  if (by < 1 || channels < 1 || channels % (by * by) != 0)
+    return op->Refuse("its channels are not known, or do not divide");
+  using pd_run::ReshapeMode;
+  uint32_t y = op->Emit("transpose", {op->In("X")}, {0, 2, 3, 1});
+  y = op->Reshape(ReshapeMode::kReshape, y,
+                  {0, 0, 0, channels / (by * by), by, by});
+  y = op->Emit("transpose", {y}, {0, 3, 1, 4, 2, 5});
+  y = op->Reshape(ReshapeMode::kFlatten, y, {2, 3});
+  op->Alias("Out", op->Reshape(ReshapeMode::kFlatten, y, {3, 4}));
+}
+
 void LowerResize(BundleOp* op) {
   ExpectPicture(op, "X", "data_layout");
   const bool linear = op->type().rfind("bilinear", 0) == 0;
@@ -165,6 +181,7 @@ Lowerings WindowLowerings() {
       {"depthwise_conv2d_transpose", LowerConvTranspose},
       {"nearest_interp", LowerResize},
       {"nearest_interp_v2", LowerResize},
+      {"pixel_shuffle", LowerPixelShuffle},
       {"pool2d", LowerPool},
   };
 }
