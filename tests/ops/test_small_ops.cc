@@ -303,7 +303,7 @@ TEST_F(SmallOps, LongRowsThatMove) {
                 static_cast<float>(r * kColumns + i));
 }
 
-// What lies outside of an image is 0, whatever stands at its first pixel.
+// An image is 0 outside, whatever stands at its first pixel.
 TEST_F(SmallOps, PlacesOutsideReadNothing) {
   const auto out = Run(
       "grid_sampler",
