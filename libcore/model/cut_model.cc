@@ -9,10 +9,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ir/op_names.h"
 #include "libcore/model/model_files.h"
+#include "libcore/model/widen_halves.h"
 #include "libcore/program/match_params.h"
+#include "libcore/program/outer_names.h"
 #include "libcore/program/prune.h"
 
 namespace pd {
@@ -35,9 +38,12 @@ void EachName(const SlotList& slots, const See& see) {
 class Network {
  public:
   Network(const ProgramDesc& program, const std::vector<std::string>& fetches)
-      : block_(program.global()), read_(fetches.begin(), fetches.end()) {
+      : program_(program),
+        block_(program.global()),
+        read_(fetches.begin(), fetches.end()) {
     for (const OpDesc& op : block_.ops) {
-      EachName(op.inputs, [&](const std::string& name) { read_.insert(name); });
+      for (const std::string& name : OuterNamesOf(program, op).reads)
+        read_.insert(name);
       EachName(op.outputs, [&](const std::string& name) {
         if (IsValue(name) && made_.insert(name).second) order_.push_back(name);
       });
@@ -46,14 +52,14 @@ class Network {
 
   bool Makes(const std::string& name) const { return made_.count(name) > 0; }
 
-  // Variables that are read before an op has made them.
+  // Tensors that are read before an op has made them.
   std::vector<std::string> Unmade() const {
     std::vector<std::string> unmade;
     Names known;
     for (const OpDesc& op : block_.ops) {
-      EachName(op.inputs, [&](const std::string& name) {
-        if (IsValue(name) && known.insert(name).second) unmade.push_back(name);
-      });
+      for (const std::string& name : OuterNamesOf(program_, op).reads)
+        if (IsValue(name) && IsTensor(name) && known.insert(name).second)
+          unmade.push_back(name);
       EachName(op.outputs,
                [&](const std::string& name) { known.insert(name); });
     }
@@ -82,6 +88,11 @@ class Network {
   bool IsValue(const std::string& name) const {
     const VarDesc* var = block_.FindVar(name);
     return var == nullptr || !var->persistable;
+  }
+
+  bool IsTensor(const std::string& name) const {
+    const VarDesc* var = block_.FindVar(name);
+    return var == nullptr || var->kind == VarKind::kLodTensor;
   }
 
   // "stage1.conv1" of an op that a job's layer made; "" of others.
@@ -124,45 +135,112 @@ class Network {
                               absl::StrJoin(shown, ", "));
   }
 
+  const ProgramDesc& program_;
   const BlockDesc& block_;
   Names read_, made_;
   std::vector<std::string> order_;  // what ops make, in their order
 };
 
-// Layers take tensors, and one operator after the other.
+// The operators whose blocks a layer can run.
+bool RunsOneBlock(const OpDesc& op) {
+  return op.type == "while" || op.type == "conditional_block" ||
+         op.type == "conditional_block_infer";
+}
+
+// Each block is run by one operator: what is made of a program by walking its
+// blocks is not larger than the file.
+absl::Status CheckBlocks(const ProgramDesc& program) {
+  std::set<int32_t> run;
+  for (const BlockDesc& block : program.blocks)
+    for (const OpDesc& op : block.ops)
+      for (const auto& [name, value] : op.attrs) {
+        std::vector<int32_t> indices;
+        if (const auto* ref = std::get_if<BlockRef>(&value))
+          indices = {ref->index};
+        else if (const auto* refs = std::get_if<BlockRefs>(&value))
+          indices = refs->indices;
+        for (const int32_t index : indices)
+          if (!run.insert(index).second)
+            return InvalidArgument("two operators run block %d", index);
+      }
+  return absl::OkStatus();
+}
+
+// A layer's values are tensors; within it there are arrays of them too.
 absl::Status CheckLayerOps(const ProgramDesc& program) {
-  const BlockDesc& block = program.global();
-  for (const OpDesc& op : block.ops) {
-    for (const auto& [name, value] : op.attrs)
-      if (TypeOf(value) == AttrType::kBlock ||
-          TypeOf(value) == AttrType::kBlocks)
-        return InvalidArgument(
-            "operator '%s' runs blocks, which a job cannot go on from; cut the "
-            "network before it",
-            op.type);
-    absl::Status status;
-    const auto check = [&](const std::string& name) {
-      const VarDesc* var = block.FindVar(name);
-      if (var != nullptr && var->kind != VarKind::kLodTensor)
-        status.Update(InvalidArgument(
-            "operator '%s' works on '%s', which is no tensor", op.type, name));
-    };
-    EachName(op.inputs, check);
-    EachName(op.outputs, check);
-    PD_RETURN_IF_ERROR(status);
+  for (const BlockDesc& block : program.blocks)
+    for (const OpDesc& op : block.ops) {
+      for (const auto& [name, value] : op.attrs)
+        if (TypeOf(value) == AttrType::kBlocks ||
+            (TypeOf(value) == AttrType::kBlock && !RunsOneBlock(op)))
+          return InvalidArgument(
+              "operator '%s' runs blocks, and a job goes on from while and "
+              "conditional_block only; cut the network before it",
+              op.type);
+      absl::Status status;
+      const auto check = [&](const std::string& name) {
+        const VarDesc* var = program.FindVar(block.idx, name);
+        if (var != nullptr && var->kind != VarKind::kLodTensor &&
+            (var->persistable || (var->kind != VarKind::kLodTensorArray &&
+                                  var->kind != VarKind::kStepScopes)))
+          status.Update(
+              InvalidArgument("operator '%s' works on '%s', which is no tensor",
+                              op.type, name));
+      };
+      EachName(op.inputs, check);
+      EachName(op.outputs, check);
+      PD_RETURN_IF_ERROR(status);
+    }
+  return absl::OkStatus();
+}
+
+// Parameters that an inner block declares, as branches of ONNX files do, become
+// those of the first, where layers look for them.
+absl::Status GatherParameters(ProgramDesc* program) {
+  for (size_t i = 1; i < program->blocks.size(); ++i) {
+    std::vector<VarDesc>& vars = program->blocks[i].vars;
+    const auto kept = std::stable_partition(
+        vars.begin(), vars.end(),
+        [](const VarDesc& var) { return !var.persistable; });
+    for (auto var = kept; var != vars.end(); ++var) {
+      if (program->global().FindVar(var->name) != nullptr)
+        return InvalidArgument("two blocks declare the parameter '%s'",
+                               var->name);
+      program->global().vars.push_back(std::move(*var));
+    }
+    vars.erase(kept, vars.end());
   }
   return absl::OkStatus();
+}
+
+// Training goes on in float32, as with parameters that a job's `init` takes.
+absl::Status Widen(SavedNetwork* network) {
+  int64_t halves = 0;
+  DType dtype = DType::kFloat32;
+  for (const auto& [name, value] : network->params) {
+    if (!IsFloating(value.dtype) || SizeOf(value.dtype) != 2) continue;
+    dtype = value.dtype;
+    ++halves;
+  }
+  if (halves == 0) return absl::OkStatus();
+  LogInfo(
+      "'%s': %d parameters of %s are taken as float32, in which the layer "
+      "computes",
+      network->path, halves, Name(dtype));
+  return WidenHalves(&network->program, &network->params);
 }
 
 // Says which variables are parameters that training may change.
 absl::Status MarkParameters(const LoadedModel& model, SavedNetwork* network) {
   BlockDesc& block = network->program.global();
   Names fixed;
-  for (const OpDesc& op : block.ops) {
-    EachName(op.outputs, [&](const std::string& name) { fixed.insert(name); });
-    fixed.insert(op.In("Mean"));
-    fixed.insert(op.In("Variance"));
-  }
+  for (const BlockDesc& any : network->program.blocks)
+    for (const OpDesc& op : any.ops) {
+      EachName(op.outputs,
+               [&](const std::string& name) { fixed.insert(name); });
+      fixed.insert(op.In("Mean"));
+      fixed.insert(op.In("Variance"));
+    }
   // PaddlePaddle's files leave the mark out.
   const bool marked = std::any_of(
       block.vars.begin(), block.vars.end(),
@@ -176,10 +254,6 @@ absl::Status MarkParameters(const LoadedModel& model, SavedNetwork* network) {
       var.shape = value.shape;
     else
       value.shape = var.shape;
-    if (IsFloating(var.dtype) && SizeOf(var.dtype) == 2)
-      return InvalidArgument(
-          "parameter '%s' is of %s; a job goes on from networks of float32",
-          var.name, Name(var.dtype));
     var.is_parameter = IsFloating(var.dtype) && fixed.count(var.name) == 0 &&
                        (!marked || var.is_parameter) &&
                        !(model.imported && var.shape.empty());
@@ -195,6 +269,7 @@ absl::StatusOr<SavedNetwork> Cut(LoadedModel* model,
         "there are parameters only; a job goes on from a network (init { from: "
         "... } takes parameters)");
   const ProgramDesc whole = CloneForTest(model->program);
+  PD_RETURN_IF_ERROR(CheckBlocks(whole));
   const Network known(whole, model->fetches);
   SavedNetwork network;
   network.path = model->path;
@@ -215,9 +290,15 @@ absl::StatusOr<SavedNetwork> Cut(LoadedModel* model,
     if (whole.global().FindVar(feed) != nullptr) feeds.push_back(feed);
   PD_ASSIGN_OR_RETURN(network.program, Prune(whole, feeds, network.outputs));
   PD_RETURN_IF_ERROR(CheckLayerOps(network.program));
+  PD_RETURN_IF_ERROR(GatherParameters(&network.program));
   Names read;
-  for (const OpDesc& op : network.program.global().ops)
-    EachName(op.inputs, [&](const std::string& name) { read.insert(name); });
+  for (const OpDesc& op : network.program.global().ops) {
+    const OuterNames names = OuterNamesOf(network.program, op);
+    read.insert(names.reads.begin(), names.reads.end());
+  }
+  for (const std::string& output : network.outputs)
+    if (network.program.global().FindVar(output)->kind != VarKind::kLodTensor)
+      return InvalidArgument("'%s' is no tensor", output);
   for (const std::string& feed : feeds)
     if (read.count(feed) > 0) network.feeds.push_back(feed);
   std::vector<std::string> used = network.feeds;
@@ -226,7 +307,12 @@ absl::StatusOr<SavedNetwork> Cut(LoadedModel* model,
   PD_RETURN_IF_ERROR(MatchParams(network.program, model->params).Error());
   for (const std::string& name : PersistableTensors(network.program))
     network.params[name] = model->params.at(name);
+  PD_RETURN_IF_ERROR(Widen(&network));
   PD_RETURN_IF_ERROR(MarkParameters(*model, &network));
+  // A run that keeps the network as another file finds the same order.
+  std::vector<VarDesc>& vars = network.program.global().vars;
+  std::sort(vars.begin(), vars.end(),
+            [](const VarDesc& a, const VarDesc& b) { return a.name < b.name; });
   return network;
 }
 

@@ -17,8 +17,9 @@ namespace pd {
 /// the floating-point variables that no op writes; where the file says which
 /// are (runs, ONNX, our own models), those among them. InvalidArgument, which
 /// names the file, for a model without a network, a cut that there is not (with
-/// the nearest name and the last values), ops that run blocks, values that are
-/// missing, and parameters of 16 bits.
+/// the nearest name and the last values), ops that run blocks but while and
+/// conditional_block, and values that are missing. A network with parameters of
+/// 16 bits is made one of float32, which is logged.
 absl::StatusOr<SavedNetwork> CutModel(LoadedModel model,
                                       const std::vector<std::string>& cuts);
 

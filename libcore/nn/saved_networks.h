@@ -21,8 +21,8 @@ class SavedModel;  // libcore/nn/job_saved_model.pb.h
 
 /// A network up to where a layer cuts it, in its form for evaluation.
 struct SavedNetwork {
-  /// One block without feed and fetch ops. Of its persistable variables those
-  /// are parameters (`is_parameter`) that training may change.
+  /// Without feed and fetch ops, with blocks of while and conditional_block.
+  /// Parameters (`is_parameter`) are what training may change, all in block 0.
   ProgramDesc program;
   std::vector<std::string> feeds;    ///< inputs that it needs, in file order
   std::vector<std::string> outputs;  ///< the variables of the cuts
