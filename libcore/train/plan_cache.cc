@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/train/train_program.h"
@@ -30,13 +31,18 @@ absl::StatusOr<PlanCache> PlanCache::Create(
     std::string label, std::function<void(int64_t, const Plan&)> on_plan) {
   PlanCache cache;
   PD_ASSIGN_OR_RETURN(cache.fields_, MatchFields(feeds, fields));
-  for (size_t feed = 0; feed < feeds.size(); ++feed)
+  for (size_t feed = 0; feed < feeds.size(); ++feed) {
+    const size_t field = cache.fields_[feed];
+    if (!feeds[feed].lod.empty()) {
+      PD_ASSIGN_OR_RETURN(cache.sequences_[feed],
+                          PackedRows::Of(feeds[feed], fields, field));
+      continue;
+    }
     for (size_t axis = 0; axis < feeds[feed].shape.size(); ++axis)
-      if (feeds[feed].shape[axis] < 0) {
-        const size_t field = cache.fields_[feed];
+      if (feeds[feed].shape[axis] < 0)
         cache.unknowns_.push_back(
             {feed, axis, field, FieldAxis(feeds[feed], axis, fields[field])});
-      }
+  }
   cache.session_ = session;
   cache.program_ = program;
   cache.feeds_ = std::move(feeds);
@@ -48,8 +54,10 @@ absl::StatusOr<PlanCache> PlanCache::Create(
 }
 
 void PlanCache::SetKey(const std::vector<BatchField>& fields) {
+  key_.resize(unknowns_.size());
   for (size_t i = 0; i < unknowns_.size(); ++i)
     key_[i] = fields[unknowns_[i].field].shape[unknowns_[i].field_axis];
+  for (const auto& [feed, rows] : sequences_) rows.AddLengths(fields, &key_);
 }
 
 const Plan* PlanCache::Find(const std::vector<BatchField>& fields) {
@@ -60,6 +68,9 @@ const Plan* PlanCache::Find(const std::vector<BatchField>& fields) {
 
 absl::StatusOr<Plan*> PlanCache::Feed(const std::vector<BatchField>& fields) {
   SetKey(fields);
+  for (auto& [feed, rows] : sequences_)
+    PD_RETURN_IF_ERROR(
+        Annotate(rows.Pack(fields), absl::StrCat("'", feeds_[feed].name, "'")));
   const auto found = plans_.find(key_);
   Plan* plan = found != plans_.end() ? found->second.plan.get() : nullptr;
   if (plan != nullptr) {
@@ -67,8 +78,11 @@ absl::StatusOr<Plan*> PlanCache::Feed(const std::vector<BatchField>& fields) {
   } else {
     PD_ASSIGN_OR_RETURN(plan, Compile());
   }
-  for (size_t i = 0; i < fields_.size(); ++i)
-    plan->SetFeed(i, fields[fields_[i]].data);
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    const auto rows = sequences_.find(i);
+    plan->SetFeed(i, rows == sequences_.end() ? fields[fields_[i]].data
+                                              : rows->second.data());
+  }
   return plan;
 }
 
@@ -77,6 +91,10 @@ absl::StatusOr<Plan*> PlanCache::Compile() {
   std::vector<FeedSpec> feeds = feeds_;
   for (size_t i = 0; i < unknowns_.size(); ++i)
     feeds[unknowns_[i].feed].shape[unknowns_[i].axis] = key_[i];
+  for (const auto& [feed, rows] : sequences_) {
+    feeds[feed].shape = rows.shape();
+    feeds[feed].lod = {rows.offsets()};
+  }
   PD_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan,
                       session_->Compile(*program_, feeds, fetches_, label_));
   if (on_plan_ != nullptr) on_plan_(key_.empty() ? 0 : key_[0], *plan);

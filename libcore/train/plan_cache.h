@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of one program for the shapes that batches come in. A shape that was
 // seen before costs a look-up and allocates nothing; the plan that was used
-// longest ago goes when there are too many.
+// longest ago goes when there are too many. Feeds that are sequences get the
+// rows of a padded field one record after the other, and their lengths are part
+// of the shape.
 #ifndef PD_LIBCORE_TRAIN_PLAN_CACHE_H_
 #define PD_LIBCORE_TRAIN_PLAN_CACHE_H_
 
@@ -16,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "libcore/data/loader.h"
 #include "libcore/exec/session.h"
+#include "libcore/train/packed_rows.h"
 
 namespace pd {
 
@@ -62,8 +65,9 @@ class PlanCache {
   std::vector<FeedSpec> feeds_;
   std::vector<std::string> fetches_;
   std::string label_;
-  std::vector<size_t> fields_;     // of a batch, per feed
-  std::vector<Unknown> unknowns_;  // extents that tell shapes apart
+  std::vector<size_t> fields_;              // of a batch, per feed
+  std::vector<Unknown> unknowns_;           // extents that tell shapes apart
+  std::map<size_t, PackedRows> sequences_;  // by feed
   std::function<void(int64_t, const Plan&)> on_plan_;
   std::map<std::vector<int64_t>, Use> plans_;
   std::vector<int64_t> key_;  // the extents of the batch at hand

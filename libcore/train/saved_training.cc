@@ -150,14 +150,29 @@ class Taker {
     for (const std::string& name : feeds_) {
       VarDesc& var = *built_.main.global().FindVar(name);
       var.need_check_feed = true;  // it stays in the form for evaluation
-      if (var.lod_level > 0)
+      if (var.lod_level > 1)
         return job_.At(
-            Unimplemented("the program is fed sequences, '%s' of LoD level %d, "
-                          "which a job's data are not; pd-train --program "
-                          "--lod trains it with arrays",
+            Unimplemented("the program is fed sequences of sequences, '%s' of "
+                          "LoD level %d, and a job's data have one level; "
+                          "pd-train --program --lod trains it with arrays",
                           name, var.lod_level),
             part_, "main");
+      if (var.lod_level == 1) PD_RETURN_IF_ERROR(CheckPadding(name));
     }
+    return absl::OkStatus();
+  }
+
+  // Sequences are the first rows of padded records.
+  absl::Status CheckPadding(const std::string& field) const {
+    const job::Data& data = job_.proto().data();
+    for (const job::DataSet* source : {&data.train(), &data.eval()})
+      for (const job::FieldPadding& pad : source->pad())
+        if (pad.field() == field && pad.side() == job::FieldPadding::left)
+          return job_.At(
+              InvalidArgument("the program is fed '%s' as sequences, whose "
+                              "padding stands behind them",
+                              field),
+              pad, "side");
     return absl::OkStatus();
   }
 

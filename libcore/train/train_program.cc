@@ -78,16 +78,21 @@ absl::Status CheckMetric(const LoadedJob& job, const BuiltModel& built,
                 metric);
 }
 
+// Of sequences the levels, without offsets: each batch has its own.
+FeedSpec FeedOf(const VarDesc& var) {
+  return {var.name, var.dtype, var.shape,
+          LoD(static_cast<size_t>(std::max(var.lod_level, 0)))};
+}
+
 // The parts that the test and the training program have in common.
 absl::StatusOr<TrainProgram> Common(const LoadedJob& job,
                                     const BuiltModel& built) {
   TrainProgram program;
   for (const VarDesc& var : built.inputs) {
-    program.feeds.push_back({var.name, var.dtype, var.shape});
+    program.feeds.push_back(FeedOf(var));
     program.inputs.push_back(var.name);
   }
-  for (const VarDesc& var : built.labels)
-    program.feeds.push_back({var.name, var.dtype, var.shape});
+  for (const VarDesc& var : built.labels) program.feeds.push_back(FeedOf(var));
   program.loss = program.test_loss = built.loss;
   program.outputs = built.outputs;
   program.layers = built.layers;
@@ -223,6 +228,20 @@ bool Fits(const Shape& feed, const Shape& field) {
   return agree(wanted, RecordEssence(field), 0);
 }
 
+// The shape of the rows of a batch of sequences [records, longest, ...].
+Shape RowsOf(const Shape& field) {
+  Shape rows = field;
+  if (rows.size() > 1) rows.erase(rows.begin() + 1);
+  if (!rows.empty()) rows[0] = -1;
+  return rows;
+}
+
+bool TakesField(const FeedSpec& feed, const BatchField& field) {
+  if (field.dtype != feed.dtype) return false;
+  if (feed.lod.empty()) return Fits(feed.shape, field.shape);
+  return field.shape.size() > 1 && Fits(feed.shape, RowsOf(field.shape));
+}
+
 }  // namespace
 
 absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
@@ -324,10 +343,11 @@ absl::StatusOr<std::vector<size_t>> MatchFields(
     }
     const BatchField& field = fields[i];
     const Shape wanted = FeedsFor({feed}, field.shape[0])[0].shape;
-    if (field.dtype != feed.dtype || !Fits(feed.shape, field.shape))
+    if (!TakesField(feed, field))
       return InvalidArgument(
-          "the network is fed '%s' as %s%s; the data set gives %s%s%s",
-          feed.name, Name(feed.dtype), ToString(wanted), Name(field.dtype),
+          "the network is fed '%s' as %s%s%s; the data set gives %s%s%s",
+          feed.name, feed.lod.empty() ? "" : "sequences of ", Name(feed.dtype),
+          ToString(feed.lod.empty() ? wanted : feed.shape), Name(field.dtype),
           ToString(field.shape),
           IsDynamic(field.shape) && !IsDynamic(wanted)
               ? " (pad { length: ... } gives all records one length)"

@@ -110,7 +110,8 @@ struct TrainProgram {
   ProgramDesc test;     ///< forward and loss as evaluation runs them
   ProgramDesc startup;  ///< initial values, but those of saved networks:
   NamedArrays values;
-  /// Model inputs, then labels; the first extent of the shapes is -1.
+  /// Model inputs, then labels; the first extent of the shapes is -1. A level
+  /// of LoD has no offsets here.
   std::vector<FeedSpec> feeds;
   std::vector<std::string> inputs;     ///< names of the model inputs among them
   std::string loss;                    ///< of `main`: float32, one element
@@ -177,6 +178,7 @@ std::vector<FeedSpec> FeedsFor(const std::vector<FeedSpec>& feeds,
 /// For each feed, the number of the data set's field with its name.
 /// InvalidArgument when there is none or shape or dtype do not fit (extents of
 /// 1 may differ, and what a feed leaves open fits all); the message names both.
+/// A feed with a level of LoD takes sequences: fields [records, longest, ...].
 absl::StatusOr<std::vector<size_t>> MatchFields(
     const std::vector<FeedSpec>& feeds, const std::vector<BatchField>& fields);
 

@@ -106,6 +106,21 @@ for half in bfloat16 float16 O2; do
     fail "the losses in $half are not float32's: $(cat near.log)"
 done
 
+# Sequences: resumed to the same bytes, evaluated, and asked.
+cp "$testdata"/saved_sequences/{job.pbtxt,main.pdmodel,startup.pdmodel,init.pdparams,train.jsonl,eval.jsonl} jobs
+says 0 "acc" "${train[@]}" --out sequences
+says 0 "" "${train[@]}" --out sequences-again --steps 7
+mkdir sequences-gone
+mv jobs/*.pd* sequences-gone
+says 0 "" "${train[@]}" --out sequences-again --resume
+for file in model.pdparams model.pdopt; do
+  cmp sequences/checkpoints/step-20/$file sequences-again/checkpoints/step-20/$file || fail "$file of a resumed run over sequences differs"
+done
+says 0 "acc" pd-eval -m sequences
+says 0 "" pd-eval -m sequences --predict jobs/eval.jsonl --out answers.csv
+[ "$(wc -l <answers.csv)" -eq 21 ] || fail "there are not 20 predictions of sequences"
+says 0 "" pd-export -m sequences -o exported-sequences
+
 # Programs alone still take arrays.
 says 2 "is for a job" pd-train --program gone/main.pdmodel --startup gone/startup.pdmodel --batches x.npz --loss l --out none
 [ $failures -eq 0 ]
