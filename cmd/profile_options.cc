@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/feed_options.h"
+#include "cmd/common/link_option.h"
 #include "cmd/common/plugin_option.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/profile/scheduler.h"
@@ -11,6 +12,36 @@
 
 namespace pd {
 namespace {
+
+std::vector<Manual::Example> ProfileExamples() {
+  return {
+      {"See where the time of a training step goes",
+       "pd-profile -c testdata/jobs/lenet_mnist.pbtxt"},
+      {"Keep the trace for a browser, and a page to look at",
+       "pd-profile -c testdata/jobs/lenet_mnist.pbtxt --scheduler 3,14 "
+       "--trace before.json --html profile.html"},
+      {"What a step costs, undisturbed",
+       "pd-profile -c testdata/jobs/lenet_mnist.pbtxt --timer-only --steps 50"},
+      {"Print the tables of a trace again, the slowest call first",
+       "pd-profile --load before.json --sorted-by CPUMax --op-detail "
+       "--time-unit us"},
+      {"Which implementations run, and why others do not",
+       "pd-profile --load before.json --explain"},
+      {"Guard the speed in CI; a quiet machine needs no such wide limit",
+       "pd-profile -q -c testdata/jobs/lenet_mnist.pbtxt --scheduler 3,14 "
+       "--trace after.pb.gz && pd-profile --load before.json --load "
+       "after.pb.gz --fail-if-slower 1000%"},
+      {"Two processes, and what hides their communication",
+       "pd-profile -c testdata/fleet/shards/picture.pbtxt --processes 2 "
+       "--scheduler 1,4 --roofline 0 --trace ranks.json"},
+      {"What 64 machines would do",
+       "pd-profile -c testdata/fleet/shards/picture.pbtxt --steps 10 "
+       "--simulate nodes=64,link=10Gb,latency=50us"},
+      {"Two cycles of two steps after a warm-up",
+       "pd-profile -c testdata/jobs/lenet_mnist.pbtxt --scheduler "
+       "closed=1,ready=1,record=2,repeat=2 --trace cycle.json && "
+       "ls cycle-1.json cycle-2.json"}};
+}
 
 Manual ProfileManual() {
   Manual m;
@@ -22,6 +53,7 @@ Manual ProfileManual() {
       "-m MODEL [-c JOB] --feed FILE [--lod FILE] [--scheduler STEPS] "
       "[--trace FILE]",
       "-c JOB --timer-only [--steps N]",
+      "-c JOB --simulate nodes=N,link=RATE[,latency=TIME][,overhead=TIME]",
       "--load FILE [--load FILE] [--fail-if-slower PERCENT]"};
   m.description = {
       "Runs the training steps of a job over its data, or a model on the "
@@ -50,6 +82,19 @@ Manual ProfileManual() {
       "call that started it, inside an operator. Where libcupti is missing or "
       "may not record, one line says why, and the GPU's time is shown by "
       "operators: between two events around each.",
+      "Several processes (`--processes`, or those that mpirun and others have "
+      "started) profile a job with `distributed` together, as pd-train trains "
+      "it. The trace has the rows of all ranks, one of them the buckets of "
+      "gradients that travel; the tables are rank 0's, and Ranks says of each "
+      "what the Distribution Summary does: the time in which numbers travel, "
+      "in which operators compute, and in which both are so, which is hidden. "
+      "Rows of several machines lie by these machines' clocks.",
+      "`--simulate` measures steps of such a job in this process and predicts "
+      "those of up to N processes, each on a machine of its own, from when "
+      "each bucket is full, the time of its update, and the figures of a link "
+      "in the LogGP model: latency, overhead of each message, bytes a second. "
+      "libcore/dist/step_model.h has the formula. With more processes than "
+      "shards each computes one, and batches grow.",
       "Given two traces, `--load` prints for each op the median of its time in "
       "a step, the change, and a mark where the steps differ by more than "
       "chance.",
@@ -67,27 +112,8 @@ Manual ProfileManual() {
               "several; likewise for `--html`."}};
   m.answer_no = "the second trace is slower than `--fail-if-slower` allows";
   m.stops_by_signal = true;
-  m.examples = {
-      {"See where the time of a training step goes",
-       "pd-profile -c testdata/jobs/lenet_mnist.pbtxt"},
-      {"Keep the trace for a browser, and a page to look at",
-       "pd-profile -c testdata/jobs/lenet_mnist.pbtxt --scheduler 3,14 "
-       "--trace before.json --html profile.html"},
-      {"What a step costs, undisturbed",
-       "pd-profile -c testdata/jobs/lenet_mnist.pbtxt --timer-only --steps 50"},
-      {"Print the tables of a trace again, the slowest call first",
-       "pd-profile --load before.json --sorted-by CPUMax --op-detail "
-       "--time-unit us"},
-      {"Which implementations run, and why others do not",
-       "pd-profile --load before.json --explain"},
-      {"Guard the speed in CI; a quiet machine needs no such wide limit",
-       "pd-profile -q -c testdata/jobs/lenet_mnist.pbtxt --scheduler 3,14 "
-       "--trace after.pb.gz && pd-profile --load before.json --load "
-       "after.pb.gz --fail-if-slower 1000%"},
-      {"Two cycles of two steps after a warm-up",
-       "pd-profile -c testdata/jobs/lenet_mnist.pbtxt --scheduler "
-       "closed=1,ready=1,record=2,repeat=2 --trace cycle.json && "
-       "ls cycle-1.json cycle-2.json"}};
+  m.examples = ProfileExamples();
+  m.environment = ProcessEnvironment();
   m.see_also = {"pd-eval 1", "pd-train 1", "pd-job 5"};
   return m;
 }
@@ -174,13 +200,19 @@ void BindTables(ProfileOptions* o, OptionTable* table) {
                "not by chance: `5%`"},
               &o->fail_if_slower);
   table->TakesStream("--load", StandardStream::kInput);
+  table->Group("Prediction");
+  table->Text({"--simulate", "SPEC",
+               "predicts the step in several processes: "
+               "`nodes=1024,link=100Gb,latency=5us`, bits a second and times "
+               "with their units; overhead is 10us, as of TCP, unless given"},
+              &o->simulate);
 }
 
 absl::Status ValidateLoad(const ProfileOptions& o, const OptionTable& table) {
   for (const char* other :
        {"--config", "-o", "--model", "--params_file", "--feed", "--lod",
         "--steps", "--scheduler", "--timer-only", "--buffer", "--counters",
-        "--roofline", "--disable-pass", "--dump-passes"})
+        "--roofline", "--disable-pass", "--dump-passes", "--processes"})
     if (table.Given(other))
       return CommandLineError(
           absl::StrCat(other, " does not go with --load, which runs nothing"));
@@ -195,10 +227,25 @@ absl::Status ValidateLoad(const ProfileOptions& o, const OptionTable& table) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateSimulation(const ProfileOptions& o,
+                                const OptionTable& table) {
+  PD_RETURN_IF_ERROR(ParseSimulation(o.simulate).status());
+  if (o.config.empty()) return CommandLineError("-c JOB is missing");
+  for (const char* other :
+       {"--model", "--feed", "--scheduler", "--timer-only", "--trace", "--html",
+        "--buffer", "--counters", "--roofline", "--sorted-by", "--op-detail",
+        "--thread-sep", "--explain", "--load", "--processes"})
+    if (table.Given(other))
+      return CommandLineError(
+          absl::StrCat(other, " does not go with --simulate"));
+  return absl::OkStatus();
+}
+
 absl::Status ValidateProfile(const ProfileOptions& o,
                              const OptionTable& table) {
   if (!o.fail_if_slower.empty() && o.load.size() != 2)
     return CommandLineError("--fail-if-slower needs two traces: --load twice");
+  if (!o.simulate.empty()) return ValidateSimulation(o, table);
   if (!o.load.empty()) return ValidateLoad(o, table);
   if (o.config.empty() && o.model.empty())
     return CommandLineError(
@@ -230,6 +277,7 @@ Tool ProfileTool(ProfileOptions* options) {
   tool.common = &options->common;
   tool.takes_gpu = true;
   tool.computes = [options] { return options->load.empty(); };
+  tool.processes = &options->processes;
   tool.bind = [options](OptionTable* table) {
     BindWork(options, table);
     BindRecording(options, table);

@@ -32,6 +32,8 @@ struct ProfileOptions {
   std::string time_unit = "ms";
   std::vector<std::string> load;  ///< one trace, or two to compare
   std::string fail_if_slower;     ///< "5%"
+  std::string simulate;           ///< "nodes=1024,link=100Gb,latency=5us"
+  ProcessOptions processes;
   PassFlags passes;
 };
 

@@ -19,6 +19,7 @@
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/text.h"
 #include "cmd/common/version.h"
+#include "cmd/profile_simulate.h"
 #include "cmd/run_network.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
@@ -28,6 +29,7 @@
 #include "libcore/nn/job.pb.h"
 #include "libcore/profile/advice.h"
 #include "libcore/profile/compare_traces.h"
+#include "libcore/profile/distribution.h"
 #include "libcore/profile/perf_summary.h"
 #include "libcore/profile/profile_run.h"
 #include "libcore/profile/roofline.h"
@@ -54,6 +56,7 @@ void PrintTables(const ProfileOptions& options, const ProfileTrace& trace,
                  const ProfileSummary& summary, std::ostream& out) {
   const TableOptions tables = TablesFor(options);
   out << PaddleTables(trace, summary, tables)
+      << RanksText(summary, tables.time_unit)
       << CoverageText(summary, tables.time_unit)
       << RooflineText(trace, summary, tables) << MemoryText(trace)
       << CountersText(trace, summary);
@@ -101,14 +104,16 @@ class Output {
           WriteProfileReport(path(options_.html), trace, summary));
       LogInfo("wrote '%s'", path(options_.html));
     }
+    // The tables are about one process.
+    const ProfileTrace own = TraceOfRank(trace, 0);
     if (options_.common.json()) {
-      windows_.push_back(ProfileJson(trace, summary));
+      windows_.push_back(ProfileJson(own, summary));
       return absl::OkStatus();
     }
     if (several_)
       out_ << "Cycle " << cycles_ << ": steps " << trace.first_step << " to "
            << trace.first_step + summary.steps - 1 << "\n\n";
-    PrintTables(options_, trace, summary, out_);
+    PrintTables(options_, own, summary, out_);
     return absl::OkStatus();
   }
 
@@ -205,7 +210,6 @@ absl::StatusOr<ProfileRunEnd> RunJob(const ProfileOptions& options,
                                      const OpRegistry& registry,
                                      const ProfileRunOptions& run,
                                      Profiler* profiler) {
-  PD_RETURN_IF_ERROR(RequireOneProcess());
   PD_ASSIGN_OR_RETURN(
       const LoadedJob job,
       ReadJobFor(options.config, options.overrides, options.common.seed));
@@ -214,6 +218,7 @@ absl::StatusOr<ProfileRunEnd> RunJob(const ProfileOptions& options,
                    "data.train"},
                   "pd-profile");
   if (!needs.ok()) return UsageError(needs);
+  PD_RETURN_IF_ERROR(FitJobToProcesses(options.common, job));
   auto end = ProfileTraining(registry, job, run, profiler);
   if (!end.ok()) return MarkJobErrors(job, end.status());
   return end;
@@ -258,13 +263,18 @@ absl::Status JudgeEnd(const ProfileOptions& options, const Profiler& profiler,
 }
 
 absl::Status ProfileWork(const ProfileOptions& options, std::ostream& out) {
+  const World* world = options.common.world.get();
+  if (world != nullptr && !options.model.empty())
+    return UsageError(Unimplemented(
+        "several processes profile a job; there are %d for a model",
+        world->size()));
   std::optional<Scheduler> scheduler;
   if (!options.timer_only) {
     PD_ASSIGN_OR_RETURN(scheduler, Scheduler::Parse(options.scheduler));
   }
   const bool several =
       scheduler.has_value() && scheduler->cycles() != int64_t{1};
-  PD_RETURN_IF_ERROR(CheckOutputs(options, several));
+  if (Leads(world)) PD_RETURN_IF_ERROR(CheckOutputs(options, several));
   Output output(options, several, out);
   ProfilerOptions profiling;
   profiling.scheduler = scheduler;
@@ -282,11 +292,15 @@ absl::Status ProfileWork(const ProfileOptions& options, std::ostream& out) {
     for (auto& fact : RooflineFacts(roofline))
       profiling.facts.push_back(std::move(fact));
   }
-  profiling.on_trace_ready = [&](const ProfileTrace& trace) {
-    return output.Take(trace);
+  profiling.on_trace_ready = [&](ProfileTrace trace) -> absl::Status {
+    if (world != nullptr) {
+      PD_ASSIGN_OR_RETURN(trace, GatherTraces(*world, std::move(trace)));
+    }
+    return Leads(world) ? output.Take(trace) : absl::OkStatus();
   };
   Profiler profiler(std::move(profiling));
   PD_ASSIGN_OR_RETURN(auto registry, RegistryFor(options.common));
+  registry->SetWorld(options.common.world.get());
   ProfileRunOptions run;
   run.steps = options.steps.value_or(
       scheduler.has_value() ? scheduler->end().value_or(kStepsWithoutEnd)
@@ -358,6 +372,7 @@ absl::Status LoadOne(const ProfileOptions& options, std::ostream& out) {
 }  // namespace
 
 absl::Status RunProfile(const ProfileOptions& options, std::ostream& out) {
+  if (!options.simulate.empty()) return RunSimulation(options, out);
   if (options.load.empty()) return ProfileWork(options, out);
   return options.load.size() == 1 ? LoadOne(options, out)
                                   : CompareFiles(options, out);

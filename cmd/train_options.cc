@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/link_option.h"
 #include "cmd/common/plugin_option.h"
 #include "cmd/starter.h"
 #include "cmd/train_preview.h"
@@ -201,6 +202,13 @@ void BindLook(TrainOptions* o, OptionTable* table) {
                  "trains nothing: checks job and data and prints the memory "
                  "and the work that training would take"},
                 &o->dry_run);
+  table->Text(
+      {"--link", "RATE[,LATENCY]",
+       "with --dry-run of a job with `distributed`, trains for a second "
+       "to learn what a step computes, and predicts it in several "
+       "processes on such a link, as `10Gb,50us`; see pd-profile "
+       "--simulate"},
+      &o->link);
 }
 
 void BindChecks(TrainOptions* o, OptionTable* table) {
@@ -451,6 +459,9 @@ Tool TrainTool(TrainOptions* options) {
     if (options->bench.has_value() && table.Given("--out"))
       return CommandLineError("--bench writes no RUN: leave out --out");
     PD_RETURN_IF_ERROR(table.Needs("--max-restarts", "--processes"));
+    PD_RETURN_IF_ERROR(table.Needs("--link", "--dry-run"));
+    if (!options->link.empty())
+      PD_RETURN_IF_ERROR(ParseLink(options->link).status());
     FileLinesIn(options->out, &options->processes);
     PD_RETURN_IF_ERROR(table.Needs("--weights-only", "--resume"));
     PD_RETURN_IF_ERROR(table.Needs("--require", "--out"));

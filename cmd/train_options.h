@@ -39,6 +39,7 @@ struct TrainOptions {
   std::vector<std::string> logs;  ///< "visualdl,tensorboard"
   std::string log_audio;          ///< "INPUT=HERTZ"
   bool report = false, summary = false, dry_run = false;
+  std::string link;  ///< of --dry-run: "10Gb,50us"
   // Of --program.
   std::vector<std::string> programs;
   std::string startup;  ///< a startup program

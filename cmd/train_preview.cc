@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/link_option.h"
 #include "cmd/common/text.h"
 #include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
@@ -19,6 +20,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/model/checkpoint.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/profile/measure_step.h"
 #include "libcore/report/dry_run.h"
 #include "libcore/report/model_summary.h"
 #include "libcore/train/resumed_job.h"
@@ -147,7 +149,27 @@ Json DataJson(const DataPlan& data) {
           {"unshared_bytes", data.unshared_bytes}};
 }
 
-Json DryJson(const DryRun& dry) {
+// Of the numbers of processes that the dry run says.
+absl::StatusOr<std::vector<StepPrediction>> PredictSteps(
+    const TrainOptions& options, const OpRegistry& registry,
+    const LoadedJob& job, const DryRun& dry) {
+  std::vector<StepPrediction> steps;
+  if (options.link.empty()) return steps;
+  const absl::Status needs = job.Require({"distributed"}, "--link");
+  if (!needs.ok()) return UsageError(needs);
+  PD_ASSIGN_OR_RETURN(const LinkModel link, ParseLink(options.link));
+  MeasureOptions measuring;
+  measuring.seconds = 1;
+  measuring.passes = MakePassOptions(options.passes);
+  const auto measured = MeasureStep(registry, job, measuring);
+  if (!measured.ok()) return MarkJobErrors(job, measured.status());
+  steps.push_back(PredictStep(measured->timeline, 1, link));
+  for (const ExchangePlan::Sent& sent : dry.exchange->sent)
+    steps.push_back(PredictStep(measured->timeline, sent.processes, link));
+  return steps;
+}
+
+Json DryJson(const DryRun& dry, const std::vector<StepPrediction>& steps) {
   Json json = {{"parameters", dry.parameters},
                {"trainable", dry.trainable},
                {"parameter_bytes", dry.parameter_bytes},
@@ -167,6 +189,13 @@ Json DryJson(const DryRun& dry) {
     json["distributed"] = {{"shards", dry.exchange->shards},
                            {"bytes", dry.exchange->bytes},
                            {"sent", std::move(sent)}};
+    for (const StepPrediction& step : steps)
+      json["distributed"]["predicted"].push_back(
+          {{"processes", step.processes},
+           {"step_ms", step.step * 1e3},
+           {"exchange_ms", step.communication * 1e3},
+           {"waiting_ms", step.waiting * 1e3},
+           {"efficiency", step.efficiency}});
   }
   json["warnings"] = dry.warnings;
   return json;
@@ -191,6 +220,19 @@ void PrintMemory(const char* name, const DataPlan& data, std::ostream& out) {
   out << absl::StrFormat("%-12s activations %s (%s without sharing)\n", name,
                          Megabytes(data.activation_bytes),
                          Megabytes(data.unshared_bytes));
+}
+
+void PrintPredictions(const std::vector<StepPrediction>& steps,
+                      const std::string& link, std::ostream& out) {
+  if (steps.empty()) return;
+  out << absl::StrFormat("%-12s %s: a step takes %.2f ms in one process\n",
+                         "link", link, steps[0].step * 1e3);
+  for (size_t i = 1; i < steps.size(); ++i)
+    out << absl::StrFormat(
+        "%-12s %.2f ms in each of %d, %.2f ms of it waiting for others; "
+        "efficiency %.2f\n",
+        "", steps[i].step * 1e3, steps[i].processes, steps[i].waiting * 1e3,
+        steps[i].efficiency);
 }
 
 void PrintExchange(const ExchangePlan& plan, std::ostream& out) {
@@ -280,9 +322,11 @@ absl::Status PrintDryRun(const TrainOptions& options,
   if (absl::StartsWith(dry.status().message(), "--init-"))
     return UsageError(dry.status());
   if (!dry.ok()) return MarkJobErrors(job, dry.status());
+  PD_ASSIGN_OR_RETURN(const auto steps,
+                      PredictSteps(options, registry, job, *dry));
   for (const std::string& text : dry->warnings) LogWarning("%s", text);
   if (options.common.json()) {
-    out << DumpJson(DryJson(*dry)) << "\n";
+    out << DumpJson(DryJson(*dry, steps)) << "\n";
     return absl::OkStatus();
   }
   out << absl::StrFormat("%-12s %s\n", "job", job.proto().name())
@@ -306,6 +350,7 @@ absl::Status PrintDryRun(const TrainOptions& options,
     out << absl::StrFormat("%-12s %s, two for each multiply-add\n", "a step",
                            FlopsText(*dry->step_flops));
   if (dry->exchange.has_value()) PrintExchange(*dry->exchange, out);
+  PrintPredictions(steps, options.link, out);
   return absl::OkStatus();
 }
 

@@ -265,27 +265,15 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   return Report(options, *outcome, out);
 }
 
-// Holds the job against the processes that there are.
 absl::Status FitProcesses(const TrainOptions& options, const LoadedJob& job) {
   World* world = options.common.world.get();
-  const bool distributed = job.proto().has_distributed();
-  if (distributed && !options.common.threads.has_value())
-    SetThreads(job.proto().distributed().threads());
-  if (world == nullptr) return absl::OkStatus();
-  if (options.bench.has_value() || options.dry_run)
+  if (world != nullptr && (options.bench.has_value() || options.dry_run))
     return UsageError(
         Unimplemented("--bench and --dry-run work in one process; there are %d",
                       world->size()));
-  if (!distributed)
-    return UsageError(InvalidArgument(
-        "%d processes train, and the job does not say how: add 'distributed { "
-        "shards: %d }', or -o distributed.shards=%d",
-        world->size(), world->size(), world->size()));
-  PD_RETURN_IF_ERROR(
-      UsageError(world->ExpectSame("the job", job.EffectiveText())));
-  PD_RETURN_IF_ERROR(
-      UsageError(world->ExpectSame("--threads", absl::StrCat(Threads()))));
-  return UsageError(world->ExpectSame("--out", options.out));
+  PD_RETURN_IF_ERROR(FitJobToProcesses(options.common, job));
+  return world == nullptr ? absl::OkStatus()
+                          : UsageError(world->ExpectSame("--out", options.out));
 }
 
 }  // namespace

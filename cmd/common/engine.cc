@@ -3,6 +3,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "cmd/common/exit_status.h"
+#include "libcore/base/error.h"
+#include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/dist/world.h"
+#include "libcore/nn/job.pb.h"
 #include "libcore/train/resolve_job.h"
 
 namespace pd {
@@ -25,6 +30,23 @@ absl::Status MarkJobErrors(const LoadedJob& job, const absl::Status& status) {
                  message.rfind("-o ", 0) == 0
              ? UsageError(status)
              : status;
+}
+
+absl::Status FitJobToProcesses(const CommonOptions& options,
+                               const LoadedJob& job) {
+  const bool distributed = job.proto().has_distributed();
+  if (distributed && !options.threads.has_value())
+    SetThreads(job.proto().distributed().threads());
+  World* world = options.world.get();
+  if (world == nullptr) return absl::OkStatus();
+  if (!distributed)
+    return UsageError(InvalidArgument(
+        "%d processes train, and the job does not say how: add 'distributed { "
+        "shards: %d }', or -o distributed.shards=%d",
+        world->size(), world->size(), world->size()));
+  PD_RETURN_IF_ERROR(
+      UsageError(world->ExpectSame("the job", job.EffectiveText())));
+  return UsageError(world->ExpectSame("--threads", absl::StrCat(Threads())));
 }
 
 }  // namespace pd

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cmd/common/common_options.h"
 #include "libcore/nn/job.h"
 
 namespace pd {
@@ -24,6 +25,12 @@ absl::StatusOr<LoadedJob> ReadJobFor(const std::string& config,
 /// An error in the job (a message that starts with a place in it, or
 /// with an override) is a usage error; with files, a failure.
 absl::Status MarkJobErrors(const LoadedJob& job, const absl::Status& status);
+
+/// Sets the threads that a job's `distributed` says, unless --threads does, and
+/// holds the job against the processes that work together: a UsageError where
+/// it does not say how several train, or where their jobs or threads differ.
+absl::Status FitJobToProcesses(const CommonOptions& options,
+                               const LoadedJob& job);
 
 }  // namespace pd
 

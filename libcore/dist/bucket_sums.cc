@@ -66,6 +66,11 @@ absl::StatusOr<const float*> BucketSums::Finish(size_t bucket) {
   return result;
 }
 
+void BucketSums::set_around(Around around) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  around_ = std::move(around);
+}
+
 double BucketSums::exchange_seconds() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return exchange_seconds_;
@@ -89,11 +94,16 @@ void BucketSums::Work() {
     });
     if (stop_) return;
     const size_t bucket = done_;
+    const Around around = around_;
     lock.unlock();
     const double begin = SteadySeconds();
     absl::StatusOr<const float*> result = nullptr;
     if (status.ok()) {
-      result = Sum(bucket);
+      const auto travel = [&] { result = Sum(bucket); };
+      if (around != nullptr)
+        around(bucket, travel);
+      else
+        travel();
       status = result.status();
     } else {
       result = status;

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -48,6 +49,12 @@ class BucketSums {
   /// its NextShard. Buckets are asked for in ascending order, each once.
   absl::StatusOr<const float*> Finish(size_t bucket);
 
+  /// Called on the thread on which a bucket travels, around `travel`, which it
+  /// has to call. Set before the first Add.
+  using Around =
+      std::function<void(size_t bucket, const std::function<void()>& travel)>;
+  void set_around(Around around);
+
   /// How long buckets have travelled, waiting for other processes included,
   /// while nobody waited for them or while Finish did.
   double exchange_seconds() const;
@@ -64,6 +71,7 @@ class BucketSums {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  Around around_;
   std::vector<uint8_t> full_;  // by bucket, of this batch
   size_t done_ = 0;            // buckets of this batch that have travelled
   bool stop_ = false;

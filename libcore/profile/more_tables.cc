@@ -52,16 +52,39 @@ std::string CoverageText(const ProfileSummary& summary,
   if (coverage.steps == 0) return "";
   TextTable table({30, 25, 25}, {false, false, false});
   table.Header({"Part of the steps", "CPU Time", "Ratio (%)"});
-  for (const auto& [name, ns] :
-       {std::make_pair("ProfileStep", coverage.steps),
-        std::make_pair("  Waiting for data", coverage.reading),
-        std::make_pair("  Operators", coverage.ops),
-        std::make_pair("  Reorders and copies", coverage.moves),
-        std::make_pair("  Not covered", coverage.rest())})
+  const auto row = [&](const char* name, int64_t ns) {
     table.Row({name, TimeText(static_cast<double>(ns), unit),
                Percent(static_cast<double>(ns),
                        static_cast<double>(coverage.steps))});
+  };
+  row("ProfileStep", coverage.steps);
+  row("  Waiting for data", coverage.reading);
+  row("  Operators", coverage.ops);
+  row("  Reorders and copies", coverage.moves);
+  if (coverage.waiting > 0)
+    row("  Waiting for other processes", coverage.waiting);
+  row("  Not covered", coverage.rest());
   return table.Text("Coverage", unit, true) + "\n\n";
+}
+
+std::string RanksText(const ProfileSummary& summary, const std::string& unit) {
+  if (summary.ranks.size() < 2) return "";
+  TextTable table({5, 20, 14, 14, 14, 14, 14, 11},
+                  {true, true, true, true, true, true, true, true});
+  table.Header({"Rank", "Host", "ProfileStep", "Communication", "Computation",
+                "Overlap", "Neither", "Hidden (%)"});
+  for (const Distribution& rank : summary.ranks) {
+    const auto time = [&](int64_t ns) {
+      return TimeText(static_cast<double>(ns), unit);
+    };
+    const int64_t either = rank.communication + rank.computation - rank.overlap;
+    table.Row({absl::StrCat(rank.rank), rank.host, time(rank.steps),
+               time(rank.communication), time(rank.computation),
+               time(rank.overlap), time(rank.steps - either),
+               Percent(static_cast<double>(rank.overlap),
+                       static_cast<double>(rank.communication))});
+  }
+  return table.Text("Ranks", unit, true) + "\n\n";
 }
 
 std::string RooflineText(const ProfileTrace& trace,

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/dist/world.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/train/copy_runner.h"
@@ -15,6 +16,7 @@
 #include "libcore/train/phase_runner.h"
 #include "libcore/train/plan_cache.h"
 #include "libcore/train/run_vocabularies.h"
+#include "libcore/train/shard_runner.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
@@ -92,16 +94,20 @@ class TrainingLoop {
       PD_RETURN_IF_ERROR(Annotate(Step(*batch, end->steps, batches.epoch()),
                                   absl::StrCat("step ", end->steps + 1)));
       ++end->steps;
-      if (options_.stop != nullptr) end->stopped_by = options_.stop();
+      PD_ASSIGN_OR_RETURN(end->stopped_by, StopSignal());
     }
     return absl::OkStatus();
   }
 
   absl::Status Prepare() {
     PD_ASSIGN_OR_RETURN(program_, BuildTrainProgram(session_.registry(), job_));
+    OwnData own;
+    if (program_.shards.has_value()) {
+      PD_ASSIGN_OR_RETURN(own, OwnData::ShardsOf(job_, Processes()));
+    }
     PD_ASSIGN_OR_RETURN(
         loader_, OpenLoader(job_, job_.proto().data().train(),
-                            job_.proto().train().seed(), &vocabularies_));
+                            job_.proto().train().seed(), &vocabularies_, own));
     PD_RETURN_IF_ERROR(SetFirstValues(program_, &session_));
     rate_ = RateTensor(program_.learning_rate, &session_.scope());
     PD_RETURN_IF_ERROR(copies_.Compile(program_.copies, &session_));
@@ -114,6 +120,13 @@ class TrainingLoop {
       phases_->set_hooks(
           [this](const Plan& plan) { return profiler_->HookFor(plan); });
       return absl::OkStatus();
+    }
+    if (program_.shards.has_value()) {
+      PD_ASSIGN_OR_RETURN(shards_, ShardRunner::Create(&session_, &program_,
+                                                       loader_.get(), forget));
+      shards_->set_hooks(
+          [this](const Plan& plan) { return profiler_->HookFor(plan); });
+      return shards_->Compile(loader_->fields());
     }
     PD_ASSIGN_OR_RETURN(
         plans_,
@@ -130,6 +143,11 @@ class TrainingLoop {
           const PhasesDone done,
           phases_->Run(batch, job_.proto().train().seed(), step, epoch));
       records = done.records;
+    } else if (shards_ != nullptr) {
+      records = batch.whole;
+      SetRate(step, epoch);
+      PD_RETURN_IF_ERROR(
+          shards_->Run(batch, job_.proto().train().seed(), step).status());
     } else {
       PD_RETURN_IF_ERROR(RunWhole(batch, step, epoch));
     }
@@ -137,10 +155,25 @@ class TrainingLoop {
     return profiler_->Step(records);
   }
 
-  absl::Status RunWhole(const Batch& batch, int64_t step, int64_t epoch) {
-    PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(batch.fields));
+  void SetRate(int64_t step, int64_t epoch) {
     if (rate_ != nullptr)
       *rate_->data<float>() = static_cast<float>(program_.rate(step, epoch));
+  }
+
+  // A signal that any of the processes has got ends the loop in all of them.
+  absl::StatusOr<int> StopSignal() {
+    int32_t signal = options_.stop != nullptr ? options_.stop() : 0;
+    if (Processes() != nullptr)
+      PD_RETURN_IF_ERROR(Processes()->all().AllReduce(
+          Reduction::kMax, DType::kInt32, 1, &signal, &signal));
+    return signal;
+  }
+
+  const World* Processes() const { return session_.registry().world(); }
+
+  absl::Status RunWhole(const Batch& batch, int64_t step, int64_t epoch) {
+    PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(batch.fields));
+    SetRate(step, epoch);
     RunContext context;
     context.seed = job_.proto().train().seed();
     context.step = static_cast<uint64_t>(step);
@@ -155,7 +188,8 @@ class TrainingLoop {
   RunVocabularies vocabularies_;
   std::unique_ptr<Loader> loader_;
   std::optional<PlanCache> plans_;
-  std::optional<PhaseRunner> phases_;  // in place of plans_
+  std::optional<PhaseRunner> phases_;    // in place of plans_
+  std::unique_ptr<ShardRunner> shards_;  // likewise
   CopyRunner copies_;
   Tensor* rate_ = nullptr;
 };

@@ -13,18 +13,6 @@ namespace {
 
 using Range = std::pair<int64_t, int64_t>;
 
-// Time that at least one of the ranges covers.
-int64_t Union(std::vector<Range> ranges) {
-  std::sort(ranges.begin(), ranges.end());
-  int64_t total = 0, end = std::numeric_limits<int64_t>::min();
-  for (const auto& [from, to] : ranges) {
-    if (to <= end) continue;
-    total += to - std::max(from, end);
-    end = to;
-  }
-  return total;
-}
-
 TimeItem* Find(const std::string& name, std::vector<TimeItem>* items) {
   for (TimeItem& item : *items)
     if (item.name == name) return &item;
@@ -39,13 +27,6 @@ bool NamesMemory(const std::string& name) {
   return absl::StrContains(lower, "memcpy") ||
          absl::StrContains(lower, "memorycopy") ||
          absl::StrContains(lower, "memset");
-}
-
-bool NamesCommunication(const std::string& name) {
-  const std::string lower = absl::AsciiStrToLower(name);
-  return absl::StrContains(lower, "allreduce") ||
-         absl::StrContains(lower, "broadcast") ||
-         absl::StrContains(lower, "rpc");
 }
 
 bool IsPhase(EventType type) {
@@ -135,15 +116,13 @@ class Summarizer {
       const TraceSite& site = trace_.SiteOf(event);
       const Range range = {event.begin_ns, event.end_ns};
       ranges[{site.type, OnGpu(event)}].push_back(range);
-      if (site.type == EventType::kCommunication ||
-          (site.type == EventType::kOperator && NamesCommunication(site.name)))
-        communication.push_back(range);
+      if (IsCommunication(site)) communication.push_back(range);
     }
     for (auto& [kind, list] : ranges)
       summary_.kinds.push_back({kind.first, static_cast<int64_t>(list.size()),
-                                Union(std::move(list)), kind.second});
+                                CoveredTime(std::move(list)), kind.second});
     summary_.communication_calls = static_cast<int64_t>(communication.size());
-    summary_.communication = Union(std::move(communication));
+    summary_.communication = CoveredTime(std::move(communication));
     std::stable_sort(summary_.kinds.begin(), summary_.kinds.end(),
                      [](const KindTime& a, const KindTime& b) {
                        const auto step = [](const KindTime& kind) {
@@ -341,10 +320,11 @@ class Summarizer {
       return;
     }
     int64_t* counted =
-        place.site->type == EventType::kDataloader ? &coverage.reading
-        : place.site->type == EventType::kOperator ? &coverage.ops
-        : place.site->type == EventType::kMemcpy   ? &coverage.moves
-                                                   : nullptr;
+        place.site->type == EventType::kDataloader      ? &coverage.reading
+        : place.site->type == EventType::kOperator      ? &coverage.ops
+        : place.site->type == EventType::kMemcpy        ? &coverage.moves
+        : place.site->type == EventType::kCommunication ? &coverage.waiting
+                                                        : nullptr;
     if (counted == nullptr) return;
     bool in_step = false;
     for (const Place& outer : around) {
@@ -395,7 +375,11 @@ TimeItem* TimeItem::Inner(const std::string& name) {
 }
 
 ProfileSummary Summarize(const ProfileTrace& trace) {
-  return Summarizer(trace).Run();
+  ProfileSummary summary = RanksOf(trace) == 1
+                               ? Summarizer(trace).Run()
+                               : Summarizer(TraceOfRank(trace, 0)).Run();
+  summary.ranks = DistributionsOf(trace);
+  return summary;
 }
 
 const std::vector<std::string>& SortKeyNames() {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "formats/profile_trace.h"
+#include "libcore/profile/distribution.h"
 
 namespace pd {
 
@@ -61,8 +62,9 @@ struct Coverage {
   int64_t reading = 0;  ///< waiting for data
   int64_t ops = 0;      ///< operators
   int64_t moves = 0;    ///< reorders and copies between them
+  int64_t waiting = 0;  ///< for other processes
   /// The time that none of these covers.
-  int64_t rest() const { return steps - reading - ops - moves; }
+  int64_t rest() const { return steps - reading - ops - moves - waiting; }
 };
 
 struct ProfileSummary {
@@ -71,6 +73,7 @@ struct ProfileSummary {
   std::vector<KindTime> kinds;  ///< the most time first
   std::vector<TimeItem> model;  ///< ProfileStep, Dataloader, Forward, ...
   int64_t communication = 0, communication_calls = 0;
+  std::vector<Distribution> ranks;     ///< of each process
   ThreadItems operators;               ///< threads merged
   std::vector<ThreadItems> by_thread;  ///< the same, each for itself
   std::vector<TimeItem> kernels;       ///< implementations, of our traces
@@ -84,7 +87,8 @@ struct ProfileSummary {
   std::vector<double> reading_samples;  ///< of it, waiting for data
 };
 
-/// The trace is one that CheckTrace takes.
+/// The trace is one that CheckTrace takes. Of a trace of several processes all
+/// but `ranks` is rank 0's.
 ProfileSummary Summarize(const ProfileTrace& trace);
 
 /// PaddlePaddle's SortedKeys.

@@ -169,7 +169,10 @@ std::string ModelTable(const ProfileSummary& summary, const std::string& unit) {
                 "here.\n\n");
 }
 
-std::string DistributedTable(const ProfileSummary& summary,
+// PaddlePaddle counts the kernels of a GPU alone as computation, and all of the
+// trace.
+std::string DistributedTable(const ProfileTrace& trace,
+                             const ProfileSummary& summary,
                              const std::string& unit) {
   if (summary.communication_calls == 0) return "";
   TextTable table({25, 25, 25}, {false, false, false});
@@ -179,9 +182,14 @@ std::string DistributedTable(const ProfileSummary& summary,
                Percent(Ratio(ns, summary.step_time))});
   };
   row("ProfileStep", summary.step_time);
-  row("  Communication", summary.communication);
-  row("  Computation", 0);  // kernels of a GPU
-  row("  Overlap", 0);
+  Distribution times = summary.ranks[0];
+  if (trace.producer != "pdkit") {
+    times = Distribution();
+    times.communication = summary.communication;
+  }
+  row("  Communication", times.communication);
+  row("  Computation", times.computation);
+  row("  Overlap", times.overlap);
   return table.Text("Distribution Summary", unit, true) +
          Closed(table,
                 "Note:\nCommunication time: Communication Event time, "
@@ -300,7 +308,7 @@ std::string PaddleTables(const ProfileTrace& trace,
   absl::StrAppend(
       &text, OverviewTable(summary, options.time_unit),
       ModelTable(summary, options.time_unit),
-      DistributedTable(summary, options.time_unit),
+      DistributedTable(trace, summary, options.time_unit),
       OperatorTable(summary, options), KernelTable(summary, options),
       MemoryTable(summary, options.time_unit), UserTable(summary, options));
   return text;

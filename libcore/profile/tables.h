@@ -28,6 +28,11 @@ std::string PaddleTables(const ProfileTrace& trace,
 std::string CoverageText(const ProfileSummary& summary,
                          const std::string& time_unit);
 
+/// The Distribution Summary's times for each process, and the share of the
+/// communication that computation hides; "" for the trace of one process.
+std::string RanksText(const ProfileSummary& summary,
+                      const std::string& time_unit);
+
 /// Achieved GFLOP/s and GB/s of the op types beside the machine's roofline; ""
 /// when the trace has none.
 std::string RooflineText(const ProfileTrace& trace,

@@ -39,6 +39,10 @@ struct OwnData {
   /// The batches of an evaluation that this process computes; all of them
   /// where `world` is null.
   static OwnData BatchesOf(const World* world);
+  /// The shards of a training's batches. InvalidArgument with a place where
+  /// there are more processes than the job has shards.
+  static absl::StatusOr<OwnData> ShardsOf(const LoadedJob& job,
+                                          const World* world);
 };
 
 /// A loader over OpenDataset with the batch size, order and threads of `set`;

@@ -13,7 +13,9 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/dist/shard_sum.h"
 #include "libcore/dist/world.h"
+#include "libcore/nn/job.pb.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/open_internal.h"
 
@@ -202,6 +204,22 @@ OwnData OwnData::BatchesOf(const World* world) {
   if (world == nullptr) return own;
   own.stride = world->size();
   own.stride_begin = world->rank();
+  return own;
+}
+
+absl::StatusOr<OwnData> OwnData::ShardsOf(const LoadedJob& job,
+                                          const World* world) {
+  OwnData own;
+  own.shards = job.proto().distributed().shards();
+  const int rank = world == nullptr ? 0 : world->rank();
+  const int size = world == nullptr ? 1 : world->size();
+  if (size > own.shards)
+    return job.At(InvalidArgument("%d processes cannot share %d shards", size,
+                                  own.shards),
+                  job.proto().distributed(), "shards");
+  const ShardRange range = ShardRange::Of(own.shards, rank, size);
+  own.begin = range.begin;
+  own.end = range.end;
   return own;
 }
 

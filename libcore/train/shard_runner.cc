@@ -2,6 +2,7 @@
 #include "libcore/train/shard_runner.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/dist/world.h"
+#include "libcore/trace/recorder.h"
 
 namespace pd {
 namespace {
@@ -68,7 +70,8 @@ absl::Status ShardRunner::Compile(const std::vector<BatchField>& fields) {
   for (const Part& gradient : gradients_) buckets.push_back(gradient.bucket);
   PD_ASSIGN_OR_RETURN(
       update_, UpdateRunner::Create(session_, &training_, processes_, buckets,
-                                    means_.size()));
+                                    means_.size(), timed_));
+  update_->set_hooks(hooks_);
   for (size_t i = 0; i < values_.size(); ++i)
     if (values_[i]->layout() != nullptr)
       return Unimplemented("'%s' has no plain layout", program_.statistics[i]);
@@ -138,13 +141,29 @@ void ShardRunner::MakeBuckets() {
       std::make_unique<BucketSums>(program_.shards, counts, parts, processes_);
   leaves_.resize(counts.size());
   means_.resize(counts.size());
+  timeline_.shards = program_.shards;
+  for (const int64_t count : counts) timeline_.buckets.push_back({count, 0, 0});
 }
 
-// Gives buckets away as the run of a plan fills them.
+void ShardRunner::set_hooks(HookOf hooks) {
+  hooks_ = std::move(hooks);
+  sums_->set_around([](size_t bucket, const std::function<void()>& travel) {
+    Recorder::NameThisThread("communication");
+    const RecordEvent event(absl::StrCat("allreduce bucket ", bucket),
+                            EventType::kCommunication);
+    travel();
+  });
+}
+
+// Gives buckets away as the run of a plan fills them; `inner`, which may be
+// null, sees the steps as well.
 class ShardRunner::LastShard : public StepHook {
  public:
-  LastShard(ShardRunner* runner, const Plan& plan)
-      : runner_(runner), plan_(plan), left_(runner->leaves_.size(), 0) {
+  LastShard(ShardRunner* runner, const Plan& plan, StepHook* inner)
+      : runner_(runner),
+        plan_(plan),
+        inner_(inner),
+        left_(runner->leaves_.size(), 0) {
     std::unordered_map<const Tensor*, size_t> gradients;
     for (size_t i = 0; i < runner->gradients_.size(); ++i) {
       gradients[plan.ValueOf(&plan.fetch(i + 1))] = i;
@@ -163,8 +182,11 @@ class ShardRunner::LastShard : public StepHook {
     for (const auto& [tensor, gradient] : gradients) rest_.push_back(gradient);
   }
 
-  void Before(size_t) override {}
+  void Before(size_t step) override {
+    if (inner_ != nullptr) inner_->Before(step);
+  }
   absl::Status After(size_t step) override {
+    if (inner_ != nullptr) PD_RETURN_IF_ERROR(inner_->After(step));
     for (const size_t gradient : makes_[step]) Take(gradient);
     return absl::OkStatus();
   }
@@ -182,6 +204,7 @@ class ShardRunner::LastShard : public StepHook {
 
   ShardRunner* const runner_;
   const Plan& plan_;
+  StepHook* const inner_;
   std::vector<int> left_;                   // gradients, by bucket
   std::vector<std::vector<size_t>> makes_;  // gradients, by step
   std::vector<size_t> rest_;
@@ -198,6 +221,7 @@ void ShardRunner::TakeGradient(const Plan& plan, size_t i) {
 
 void ShardRunner::Add(size_t bucket, bool present) {
   leaves_[bucket] = nullptr;
+  if (timed_) timeline_.buckets[bucket].full = SteadySeconds() - shard_begin_;
   sums_->Add(bucket, present);
 }
 
@@ -221,19 +245,21 @@ absl::Status ShardRunner::RunShard(const Batch& shard, RunContext context) {
   weight_ = static_cast<float>(static_cast<double>(shard.size) /
                                static_cast<double>(shard.whole));
   // On a GPU gradients come to the host when all is done.
-  if (shard.shard + 1 == own_.end && processes_->size() > 1 &&
+  shard_begin_ = SteadySeconds();
+  if (shard.shard + 1 == own_.end && (processes_->size() > 1 || timed_) &&
       plan->place() == nullptr) {
-    LastShard last(this, *plan);
+    LastShard last(this, *plan, HookFor(*plan));
     PD_RETURN_IF_ERROR(plan->Run(context, &last));
     last.TakeRest();
   } else {
-    PD_RETURN_IF_ERROR(plan->Run(context));
+    PD_RETURN_IF_ERROR(plan->Run(context, HookFor(*plan)));
     for (size_t i = 0; i < gradients_.size(); ++i) TakeGradient(*plan, i);
   }
   const float loss[] = {*plan->fetch(0).data<float>(), 0};
   Take(loss, loss_part_);
   for (size_t i = 0; i < statistics_.size(); ++i)
     Take(values_[i]->data<float>(), statistics_[i]);
+  timeline_.shard = SteadySeconds() - shard_begin_;
   return absl::OkStatus();
 }
 
@@ -286,7 +312,9 @@ absl::StatusOr<float> ShardRunner::Run(const Batch& batch, uint64_t seed,
   for (size_t i = 0; i < statistics_.size(); ++i)
     std::copy_n(means_[statistics_[i].bucket] + statistics_[i].begin,
                 statistics_[i].size, values_[i]->data<float>());
+  const double begin = SteadySeconds();
   PD_RETURN_IF_ERROR(update_->Finish(context));
+  timeline_.buckets.back().update += SteadySeconds() - begin;
   return loss[0];
 }
 
@@ -298,8 +326,13 @@ absl::Status ShardRunner::Collect(const RunContext& context, bool failed,
   absl::Status exchanged;
   for (size_t bucket = 0; bucket < means_.size(); ++bucket) {
     const double begin = SteadySeconds();
+    std::optional<RecordEvent> waiting;
+    if (processes_->size() > 1)
+      waiting.emplace("wait", EventType::kCommunication);
     const absl::StatusOr<const float*> means = sums_->Finish(bucket);
-    if (processes_->size() > 1) exchange_seconds_ += SteadySeconds() - begin;
+    waiting.reset();
+    const double end = SteadySeconds();
+    if (processes_->size() > 1) exchange_seconds_ += end - begin;
     exchanged.Update(means.status());
     if (!means.ok()) continue;
     means_[bucket] = *means;
@@ -307,6 +340,7 @@ absl::Status ShardRunner::Collect(const RunContext& context, bool failed,
     if (bucket + 1 < means_.size() && !failed && exchanged.ok() &&
         updated->ok())
       *updated = update_->Begin(bucket, context);
+    timeline_.buckets[bucket].update = SteadySeconds() - end;
   }
   return exchanged;
 }

@@ -17,6 +17,7 @@
 #include "libcore/dist/bucket_sums.h"
 #include "libcore/dist/communicator.h"
 #include "libcore/dist/shard_sum.h"
+#include "libcore/dist/step_model.h"
 #include "libcore/exec/session.h"
 #include "libcore/train/plan_cache.h"
 #include "libcore/train/train_program.h"
@@ -47,6 +48,17 @@ class ShardRunner {
   /// numbers are those of `seed`, the step and the shard. Gives the mean loss
   /// of the batch's records.
   absl::StatusOr<float> Run(const Batch& batch, uint64_t seed, int64_t step);
+
+  /// Gives the hook for the steps of a plan, in each run; null: none. While
+  /// the recorder records, buckets that travel and the waiting for them are
+  /// events too. Call it before Compile.
+  using HookOf = UpdateRunner::HookOf;
+  void set_hooks(HookOf hooks);
+  /// Has one process work bucket by bucket, as several do, and measures it.
+  /// Call it before Compile.
+  void TimeSteps() { timed_ = true; }
+  /// The step that has been run last: all but `rest`.
+  const StepTimeline& timeline() const { return timeline_; }
 
   /// Spent in waiting for numbers of the other processes.
   double exchange_seconds() const {
@@ -81,6 +93,9 @@ class ShardRunner {
   absl::Status Collect(const RunContext& context, bool failed,
                        absl::Status* updated);
   void SetMeans(size_t bucket);
+  StepHook* HookFor(const Plan& plan) const {
+    return hooks_ != nullptr ? hooks_(plan) : nullptr;
+  }
 
   Session* session_;
   const TrainProgram& training_;
@@ -102,6 +117,10 @@ class ShardRunner {
   std::unique_ptr<PlanCache> plans_;
   std::unique_ptr<UpdateRunner> update_;
   double exchange_seconds_ = 0;
+  HookOf hooks_;
+  bool timed_ = false;
+  double shard_begin_ = 0;
+  StepTimeline timeline_;
 };
 
 }  // namespace pd

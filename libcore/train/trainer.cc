@@ -15,7 +15,6 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/data/experience.h"
 #include "libcore/data/loader.h"
-#include "libcore/dist/shard_sum.h"
 #include "libcore/dist/world.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
@@ -223,16 +222,7 @@ absl::Status Trainer::Impl::OpenData() {
     vocabularies_ = RunVocabularies(options_.run);
   OwnData own;
   if (program_.shards.has_value()) {
-    own.shards = program_.shards->shards;
-    const int rank = world() == nullptr ? 0 : world()->rank();
-    const int size = world() == nullptr ? 1 : world()->size();
-    const ShardRange range = ShardRange::Of(own.shards, rank, size);
-    if (size > own.shards)
-      return job_.At(InvalidArgument("%d processes cannot share %d shards",
-                                     size, own.shards),
-                     job_.proto().distributed(), "shards");
-    own.begin = range.begin;
-    own.end = range.end;
+    PD_ASSIGN_OR_RETURN(own, OwnData::ShardsOf(job_, world()));
   }
   PD_ASSIGN_OR_RETURN(loader_, OpenLoader(job_, data.train(), train_.seed(),
                                           &vocabularies_, own));

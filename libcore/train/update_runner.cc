@@ -23,14 +23,14 @@ UpdateRunner::UpdateRunner(Session* session, const ShardPrograms* program,
 absl::StatusOr<std::unique_ptr<UpdateRunner>> UpdateRunner::Create(
     Session* session, const TrainProgram* program,
     const Communicator* processes, const std::vector<size_t>& buckets,
-    size_t count) {
+    size_t count, bool by_bucket) {
   const ShardPrograms& shards = *program->shards;
   std::unique_ptr<UpdateRunner> runner(
       new UpdateRunner(session, &shards, processes));
   if (shards.sharding.has_value()) PD_RETURN_IF_ERROR(runner->CompileShare());
   std::vector<ProgramDesc> parts(count);
   // One process waits for nobody. Squares are there when all gradients are.
-  if (processes->size() == 1 ||
+  if ((processes->size() == 1 && !by_bucket) ||
       (shards.sharding.has_value() && !shards.sharding->squares.empty())) {
     parts.back() = shards.update;
   } else {
@@ -93,7 +93,8 @@ absl::Status UpdateRunner::RunPart(const Part& part,
     part.plan->SetFeed(feed++, means_[gradient]);
   for (const size_t square : part.squares)
     part.plan->SetFeed(feed++, &squares_[square]);
-  return part.plan->Run(context);
+  return part.plan->Run(context,
+                        hooks_ != nullptr ? hooks_(*part.plan) : nullptr);
 }
 
 // Each process knows those of its own gradients.

@@ -7,9 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,11 +26,16 @@ namespace pd {
 class UpdateRunner {
  public:
   /// Arguments outlive the runner; the session's variables exist. `buckets` are
-  /// those of the gradients, of `count`.
+  /// those of the gradients, of `count`; `by_bucket` has one process update by
+  /// bucket as several do.
   static absl::StatusOr<std::unique_ptr<UpdateRunner>> Create(
       Session* session, const TrainProgram* program,
       const Communicator* processes, const std::vector<size_t>& buckets,
-      size_t count);
+      size_t count, bool by_bucket = false);
+
+  /// Gives the hook for the steps of a plan, in each run; null: none.
+  using HookOf = std::function<StepHook*(const Plan& plan)>;
+  void set_hooks(HookOf hooks) { hooks_ = std::move(hooks); }
 
   /// Whether this process's share of the update reads the gradient.
   bool Reads(size_t gradient) const { return reads_[gradient] != 0; }
@@ -63,6 +70,7 @@ class UpdateRunner {
   Session* session_;
   const ShardPrograms& program_;
   const Communicator& processes_;
+  HookOf hooks_;
   std::vector<uint8_t> reads_;
   std::vector<const float*> means_;
   std::vector<Part> updates_;  // by bucket
