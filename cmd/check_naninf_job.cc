@@ -124,7 +124,9 @@ absl::Status CheckJob(const CheckNaninfOptions& options,
   PD_ASSIGN_OR_RETURN(const LoadedJob job,
                       ReadJobFor(config, overrides, options.common.seed));
   const absl::Status needs =
-      job.Require({"loss", "optimizer", "data.train"}, "pd-check-naninf");
+      job.Require({"loss", job.proto().phase_size() > 0 ? "phase" : "optimizer",
+                   "data.train"},
+                  "pd-check-naninf");
   if (!needs.ok()) return UsageError(needs);
 
   Display display;

@@ -117,6 +117,7 @@ std::string PlaceText(const NanPlace& place) {
   std::string text;
   if (place.phase == "eval") text = "evaluation, ";
   if (place.step >= 0) absl::StrAppend(&text, "step ", place.step, ", ");
+  if (!place.part.empty()) absl::StrAppend(&text, "phase '", place.part, "', ");
   if (place.epoch >= 0) absl::StrAppend(&text, "epoch ", place.epoch, ", ");
   if (place.batch >= 0) absl::StrAppend(&text, "batch ", place.batch, ", ");
   return text.substr(0, text.size() - std::min<size_t>(text.size(), 2));
@@ -193,6 +194,7 @@ std::string FindingJson(const NanFinding& f) {
   if (!f.stands_for.empty()) json["stands_for"] = f.stands_for;
   const NanPlace& place = f.place;
   if (!place.phase.empty()) json["phase"] = place.phase;
+  if (!place.part.empty()) json["job_phase"] = place.part;
   if (place.step >= 0) json["step"] = place.step;
   if (place.epoch >= 0) json["epoch"] = place.epoch;
   if (place.batch >= 0) json["batch"] = place.batch;
@@ -219,12 +221,12 @@ absl::Status ReportNan(const absl::Status& status,
     out << FindingJson(*finding) << "\n";
   else
     out << FindingText(*finding);
-  return AnswerNo(
-      absl::StrCat(finding->place.step >= 0
-                       ? absl::StrCat("step ", finding->place.step, ": ")
-                       : "",
-                   "op '", finding->op.type, "' makes NaN or Inf in '",
-                   finding->output.name, "'"));
+  const NanPlace& place = finding->place;
+  return AnswerNo(absl::StrCat(
+      place.step >= 0 ? absl::StrCat("step ", place.step, ": ") : "",
+      place.part.empty() ? "" : absl::StrCat("phase '", place.part, "': "),
+      "op '", finding->op.type, "' makes NaN or Inf in '", finding->output.name,
+      "'"));
 }
 
 absl::StatusOr<NanRules> NanRulesOfEnvironment() {

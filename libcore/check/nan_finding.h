@@ -59,6 +59,7 @@ std::map<int64_t, BlockSample> DeviceBlocksOf(const Array& array);
 /// The point that a training or evaluation had reached.
 struct NanPlace {
   std::string phase;   ///< "train", "eval"; "" where there is no job
+  std::string part;    ///< the phase of the job; "" where it has none
   int64_t step = -1;   ///< counted from 1; -1: not a training
   int64_t epoch = -1;  ///< counted from 1
   int64_t batch = -1;  ///< of the epoch or the evaluation, counted from 1

@@ -140,19 +140,21 @@ void NanGuard::TakeCopies() {
   copy_seconds_ = copied_at_ - begin;
 }
 
-bool NanGuard::BeforeStep(int64_t step, const std::vector<Plan*>& plans) {
+bool NanGuard::BeforeStep(int64_t step, const std::vector<Plan*>& plans,
+                          int64_t run) {
   const bool look = repeating_ || (step + 1) % options_.every == 0;
   for (Plan* plan : plans)
     if (plan->nan_check() != nullptr)
       plan->nan_check()->set_level(!look        ? NanCheck::Level::kOff
                                    : repeating_ ? NanCheck::Level::kAll
                                                 : NanCheck::Level::kQuick);
-  if (!CopyIsDue(step)) return false;
+  if ((run > 0 && !repeating_) || !CopyIsDue(step)) return false;
   if (!copies_.empty() && copied_step_ >= 0 && !repeating_ &&
       !VariablesAreGood())
     return false;
   TakeCopies();
   copied_step_ = step;
+  copied_run_ = run;
   return true;
 }
 

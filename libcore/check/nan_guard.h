@@ -70,7 +70,11 @@ class NanGuard {
 
   /// Before step `step` (from 0) runs on `plans`. True: the variables were
   /// copied, so this is where Rewind goes back to.
-  bool BeforeStep(int64_t step, const std::vector<Plan*>& plans);
+  /// A step of several runs (phases) is looked at run by run; `run` counts them
+  /// from 0, and copies are taken before the first one, or before each while
+  /// steps are repeated.
+  bool BeforeStep(int64_t step, const std::vector<Plan*>& plans,
+                  int64_t run = 0);
   /// The observer of the step's values; null: none.
   std::unique_ptr<StepHook> HookFor(const Plan& plan, int64_t step);
   /// After a step without a finding.
@@ -79,6 +83,10 @@ class NanGuard {
   void Forget() { copied_step_ = -1; }
 
   int64_t copied_step() const { return copied_step_; }
+  /// The copies are those from before this run.
+  bool HasCopiesOf(int64_t step, int64_t run) const {
+    return copied_step_ == step && copied_run_ == run;
+  }
   /// Puts the variables back. Steps that follow are looked at one by one.
   void Rewind();
 
@@ -104,7 +112,7 @@ class NanGuard {
   GuardedPrograms programs_;
   std::vector<std::string> written_;  // persistable variables
   std::vector<Copy> copies_;
-  int64_t copied_step_ = -1;
+  int64_t copied_step_ = -1, copied_run_ = 0;
   double copied_at_ = 0, copy_seconds_ = 0;
   bool repeating_ = false;
   std::function<std::string(const std::string&)> kind_of_;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/train/phase_runner.h"
 
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/check/nan_guard.h"
 
 namespace pd {
 namespace {
@@ -42,6 +44,7 @@ absl::StatusOr<PhaseRunner> PhaseRunner::Create(
     runner.runs_per_step_ += phase.steps;
   }
   runner.reports_.reserve(runner.parts_.size());
+  runner.ran_.reserve(static_cast<size_t>(runner.runs_per_step_));
   return runner;
 }
 
@@ -52,11 +55,38 @@ absl::Status PhaseRunner::Compile(const std::vector<BatchField>& fields) {
   return absl::OkStatus();
 }
 
+absl::Status PhaseRunner::RunPlan(const Part& part, const Batch& batch,
+                                  const RunContext& context, int64_t step,
+                                  int64_t epoch, Plan* plan) {
+  StepHook* hook = hooks_ != nullptr ? hooks_(*plan) : nullptr;
+  if (guard_ == nullptr) return plan->Run(context, hook);
+  const int64_t run =
+      static_cast<int64_t>(context.step) - step * runs_per_step_;
+  guard_->BeforeStep(step, {plan}, run);
+  const std::unique_ptr<StepHook> looks = guard_->HookFor(*plan, step);
+  const absl::Status status = plan->Run(context, looks.get());
+  if (!IsNanFound(status) || !guard_->HasCopiesOf(step, run)) return status;
+  const PhaseProgram& phase = *part.phase;
+  std::vector<std::string> names;
+  for (const FeedSpec& feed : phase.feeds) names.push_back(feed.name);
+  NanQuery query = QueryOf(*plan, names);
+  query.program = &phase.main;
+  query.fetches = {phase.loss};
+  query.labels = labels_;
+  query.context = context;
+  query.place = {"train",   phase.name,      step + 1,
+                 epoch + 1, batch.index + 1, batch.records};
+  guard_->Rewind();
+  PD_RETURN_IF_ERROR(guard_->Explain(*plan, std::move(query)));
+  return status;
+}
+
 absl::StatusOr<PhasesDone> PhaseRunner::Run(const Batch& batch, uint64_t seed,
                                             int64_t step, int64_t epoch) {
   const Batch* at = &batch;
   PhasesDone done{batch.index + 1, batch.size, 0};
   reports_.clear();
+  ran_.clear();
   RunContext context;
   context.seed = seed;
   context.step = static_cast<uint64_t>(step * runs_per_step_);
@@ -74,9 +104,9 @@ absl::StatusOr<PhasesDone> PhaseRunner::Run(const Batch& batch, uint64_t seed,
         done.records += at->size;
       }
       PD_ASSIGN_OR_RETURN(Plan * plan, part.plans.Feed(at->fields));
-      StepHook* const hook = hooks_ != nullptr ? hooks_(*plan) : nullptr;
-      PD_RETURN_IF_ERROR(
-          Annotate(plan->Run(context, hook), CalledPhase(phase)));
+      PD_RETURN_IF_ERROR(Annotate(
+          RunPlan(part, *at, context, step, epoch, plan), CalledPhase(phase)));
+      ran_.push_back(plan);
       sum += static_cast<double>(*plan->fetch(0).data<float>());
       if (!phase.loss_scaling.empty())
         part.scale.AfterStep(step + 1, *plan->fetch(1).data<float>());

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,8 @@
 #include "libcore/train/train_program.h"
 
 namespace pd {
+
+class NanGuard;
 
 /// A phase in a step that is done.
 struct PhaseReport {
@@ -46,6 +49,14 @@ class PhaseRunner {
   using HookOf = std::function<StepHook*(const Plan& plan)>;
   void set_hooks(HookOf hooks) { hooks_ = std::move(hooks); }
 
+  /// Looks at each run; a finding is explained where the guard has copies from
+  /// before that run. It outlives the runner. `labels`: inputs that only losses
+  /// read.
+  void set_guard(NanGuard* guard, std::set<std::string> labels) {
+    guard_ = guard;
+    labels_ = std::move(labels);
+  }
+
   /// Compiles the plans of batches of these fields.
   absl::Status Compile(const std::vector<BatchField>& fields);
 
@@ -53,12 +64,15 @@ class PhaseRunner {
   /// one, and on further ones that it takes from the loader. Random numbers
   /// are those of `seed`, the step and the number of the run in it. Where the
   /// epoch ends early, for records that cannot be read, the runs that are left
-  /// are left out. An error names the phase.
+  /// are left out. An error names the phase; IsNanFound with a guard that found
+  /// a number that is not finite.
   absl::StatusOr<PhasesDone> Run(const Batch& batch, uint64_t seed,
                                  int64_t step, int64_t epoch);
 
   /// Of the phases that the last step ran, in their order.
   const std::vector<PhaseReport>& reports() const { return reports_; }
+  /// Of the runs of the last step.
+  const std::vector<Plan*>& plans() const { return ran_; }
 
  private:
   struct Part {
@@ -68,12 +82,18 @@ class PhaseRunner {
     ScaleWatch scale;
   };
   PhaseRunner() = default;
+  absl::Status RunPlan(const Part& part, const Batch& batch,
+                       const RunContext& context, int64_t step, int64_t epoch,
+                       Plan* plan);
 
   Loader* loader_ = nullptr;
   int64_t runs_per_step_ = 0;
   std::vector<Part> parts_;
   std::vector<PhaseReport> reports_;
+  std::vector<Plan*> ran_;
   HookOf hooks_;
+  NanGuard* guard_ = nullptr;
+  std::set<std::string> labels_;
 };
 
 }  // namespace pd

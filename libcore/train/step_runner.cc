@@ -48,6 +48,12 @@ StepRunner::StepRunner(StepRunnerOptions options)
     guarded.programs.push_back(&copy.main);
   for (const auto& [parameter, gradient] : program_.gradients)
     guarded.gradients.insert(gradient);
+  for (const PhaseProgram& phase : program_.phases) {
+    guarded.programs.push_back(&phase.main);
+    guarded.losses.insert(phase.loss);
+    for (const VarDesc& var : phase.main.global().vars)
+      if (var.is_parameter) guarded.gradients.insert(GradName(var.name));
+  }
   guarded.layers = &program_.layers;
   options_.guard->Begin(options_.session, std::move(guarded));
 }
@@ -73,6 +79,8 @@ absl::Status StepRunner::MakePlanCaches() {
     PD_ASSIGN_OR_RETURN(phases_,
                         PhaseRunner::Create(options_.session, &program_, loader,
                                             options_.on_plan));
+    if (options_.guard != nullptr)
+      phases_->set_guard(options_.guard, LabelsOf(program_));
     return absl::OkStatus();
   }
   Scope& scope = options_.session->scope();
@@ -178,22 +186,48 @@ absl::Status StepRunner::Explained(const Batch& batch, const StepReport& report,
                   StepName(report));
 }
 
-absl::Status StepRunner::RunPhases(const Batch& batch, StepPosition at) {
-  StepReport report{at.step + 1, at.epoch, 0, 0, 0, options_.rate(at)};
-  auto done = phases_->Run(batch, seed_, at.step, at.epoch);
+// The phases of a step and what follows them, without a word to the caller.
+absl::StatusOr<PhasesDone> StepRunner::DoPhases(const Batch& batch,
+                                                const StepReport& report) {
+  NanGuard* guard = options_.guard;
+  const int64_t step = report.step - 1;
+  const auto done = phases_->Run(batch, seed_, step, report.epoch);
+  if (guard != nullptr && guard->copied_step() == step) copied_ = report;
+  if (IsNanFound(done.status()))
+    return Annotate(done.status(), StepName(report));
   if (!done.ok()) return Explained(batch, report, done.status());
   PD_RETURN_IF_ERROR(Annotate(copies_.Run(report.step), StepName(report)));
-  report.batch = batches_done_ = done->batch;
-  report.records = done->records;
-  report.loss = done->loss;
-  report.phases = &phases_->reports();
-  report.experience = options_.loader->dataset().experience();
-  if (std::isfinite(report.loss)) return options_.on_step(report);
-  for (const PhaseReport& phase : phases_->reports())
-    if (!std::isfinite(phase.loss))
-      return FailedPrecondition("phase '%s': %s", phase.name,
-                                BadLossText(report.step, phase.loss));
-  return FailedPrecondition("%s", BadLossText(report.step, report.loss));
+  if (guard != nullptr) guard->AfterStep(step, phases_->plans());
+  return done;
+}
+
+absl::Status StepRunner::RunPhases(const Batch& batch, StepPosition at) {
+  StepReport report{at.step + 1, at.epoch, batch.index + 1,
+                    0,           0,        options_.rate(at)};
+  const auto done = DoPhases(batch, report);
+  absl::Status status = done.status();
+  if (done.ok()) {
+    report.batch = batches_done_ = done->batch;
+    report.records = done->records;
+    report.loss = done->loss;
+    report.phases = &phases_->reports();
+    report.experience = options_.loader->dataset().experience();
+    if (std::isfinite(report.loss)) return options_.on_step(report);
+    std::string text = BadLossText(report.step, report.loss);
+    for (const PhaseReport& phase : phases_->reports())
+      if (!std::isfinite(phase.loss)) {
+        text = absl::StrCat("phase '", phase.name,
+                            "': ", BadLossText(report.step, phase.loss));
+        break;
+      }
+    if (options_.guard == nullptr) return FailedPrecondition("%s", text);
+    status = NanFound(text);
+  }
+  if (!IsNanFound(status) || options_.guard->finding().has_value())
+    return status;
+  options_.guard->Rewind();
+  PD_RETURN_IF_ERROR(Repeat(report.step));
+  return status;  // it does not come again
 }
 
 absl::Status StepRunner::RunShards(const Batch& batch, StepPosition at) {
@@ -274,8 +308,8 @@ absl::Status StepRunner::TraceNan(const Batch& batch, const Plan& plan,
   query.labels = LabelsOf(program_);
   query.context.seed = seed_;
   query.context.step = static_cast<uint64_t>(step);
-  query.place = {"train", report.step, report.epoch + 1, report.batch,
-                 batch.records};
+  query.place = {"train",          "",           report.step,
+                 report.epoch + 1, report.batch, batch.records};
   guard->Rewind();
   PD_RETURN_IF_ERROR(guard->Explain(plan, std::move(query)));
   return found;
@@ -290,10 +324,14 @@ absl::Status StepRunner::Repeat(int64_t last) {
   for (; report.step <= last; ++report.step) {
     PD_ASSIGN_OR_RETURN(const Batch* again, loader.Next());
     if (again == nullptr) break;
-    PD_ASSIGN_OR_RETURN(Plan * same, plans_->Feed(again->fields));
     report.batch = again->index + 1;
     report.records = again->size;
     report.learning_rate = options_.rate({report.step - 1, report.epoch});
+    if (phases_.has_value()) {
+      PD_RETURN_IF_ERROR(DoPhases(*again, report).status());
+      continue;
+    }
+    PD_ASSIGN_OR_RETURN(Plan * same, plans_->Feed(again->fields));
     PD_RETURN_IF_ERROR(RunPlan(*again, same, report));
   }
   return absl::OkStatus();

@@ -62,7 +62,7 @@ struct StepRunnerOptions {
   Session* session = nullptr;             ///< outlives the runner
   const TrainProgram* program = nullptr;  ///< outlives the runner
   Loader* loader = nullptr;  ///< gives the batches; outlives the runner
-  /// Null: none; outlives the runner. Not for programs with phases.
+  /// Null: none; outlives the runner.
   NanGuard* guard = nullptr;
   /// The learning rate of a step. Steps that the guard repeats ask again.
   std::function<double(StepPosition at)> rate;
@@ -137,6 +137,8 @@ class StepRunner {
   absl::Status Explained(const Batch& batch, const StepReport& report,
                          const absl::Status& status) const;
   absl::Status RunPhases(const Batch& batch, StepPosition at);
+  absl::StatusOr<PhasesDone> DoPhases(const Batch& batch,
+                                      const StepReport& report);
   absl::Status RunShards(const Batch& batch, StepPosition at);
   absl::Status RunNewton(const Batch& batch, StepPosition at);
   RunContext BeginStep(const StepReport& report);

@@ -128,10 +128,6 @@ absl::Status Trainer::Impl::Prepare() {
         changes_, ChangesSince(options_.run, job_, options_.weights_only));
   }
   PD_ASSIGN_OR_RETURN(program_, BuildTrainProgram(session_.registry(), job_));
-  if (options_.guard != nullptr && !program_.phases.empty())
-    return job_.At(InvalidArgument("a job with a 'phase' cannot be checked for "
-                                   "NaN and Inf (--check-nan-inf)"),
-                   job_.proto().phase(0));
   if (options_.guard != nullptr && program_.shards.has_value())
     return job_.At(Unimplemented("the search for NaN and Inf "
                                  "(--check-nan-inf) does not follow shards"),

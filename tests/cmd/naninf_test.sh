@@ -42,6 +42,38 @@ job=testdata/jobs/lenet_mnist.pbtxt
 rate=optimizer.lr.linear_warmup
 bad=(-c "$job" -o "$rate.end_lr=1e31" -o "$rate.start_lr=1e30")
 
+# Phases: both runs of the first one are clean in every step, the second one's
+# rate drives its own network to infinity.
+cat >phases.pbtxt <<JOB
+model {
+  input { name: "x" shape: [-1, 3] }
+  input { name: "z" shape: [-1, 2] }
+  layer { name: "d.fc" input: "x" linear { out_features: 1 } }
+  layer { name: "g.fc" input: "z" linear { out_features: 1 } }
+}
+loss { name: "real" input: "d.fc" label: "one" bce_with_logits_loss {} }
+loss { name: "far" input: "g.fc" label: "one" mse_loss {} }
+phase { name: "d" loss: "real" parameters: "d.*" steps: 2 new_batch: true optimizer { sgd { learning_rate: 0.1 } } }
+phase { name: "g" loss: "far" parameters: "g.*" optimizer { sgd { learning_rate: 0.1 } } }
+data {
+  train {
+    npz { path: "testdata/phases/shared.npz" field { name: "x" } field { name: "z" } field { name: "one" } }
+    batch_size: 8
+  }
+}
+train { epochs: 2 seed: 1 }
+JOB
+phases=(-c phases.pbtxt -o 'phase[g].optimizer.sgd.learning_rate=1e30')
+expect 0 'no NaN and no Inf in 3 steps' check -c phases.pbtxt --steps 3
+for how in '' '--every 2' '--every 7' '--watch loss'; do
+  # shellcheck disable=SC2086
+  expect 1 "step 2: phase 'g': op '.*' makes NaN or Inf" check "${phases[@]}" $how
+  says "^at step 2, phase 'g', epoch 1, batch 4$"
+done
+expect 1 '"job_phase":"g"' check "${phases[@]}" --format json
+expect 1 "step 2: phase 'g': op '.*' makes NaN or Inf" pd-train -q "${phases[@]}" --out out --check-nan-inf
+rm -rf out phases.pbtxt
+
 # A training: clean, and driven to infinity.
 expect 0 'no NaN and no Inf in 3 steps' check -c "$job" --steps 3
 [ "$(ls)" = $'err.log\nout.log\ntestdata' ] || { echo "naninf_test: files were written: $(ls)" >&2; failures=$((failures + 1)); }
