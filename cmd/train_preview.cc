@@ -175,6 +175,15 @@ Json DryJson(const DryRun& dry, const std::vector<StepPrediction>& steps) {
                {"parameter_bytes", dry.parameter_bytes},
                {"state_bytes", dry.state_bytes},
                {"train", DataJson(dry.train)}};
+  for (const PhasePlan& phase : dry.phases)
+    json["phases"].push_back(
+        {{"name", phase.name},
+         {"runs", phase.runs},
+         {"operators", phase.operators},
+         {"activation_bytes", phase.activation_bytes},
+         {"unshared_bytes", phase.unshared_bytes},
+         {"flops",
+          phase.flops.has_value() ? Json(*phase.flops) : Json(nullptr)}});
   if (dry.eval.has_value()) json["eval"] = DataJson(*dry.eval);
   json["epochs"] = dry.epochs;
   json["steps"] = dry.steps > 0 ? Json(dry.steps) : Json(nullptr);
@@ -233,6 +242,18 @@ void PrintPredictions(const std::vector<StepPrediction>& steps,
         "efficiency %.2f\n",
         "", steps[i].step * 1e3, steps[i].processes, steps[i].waiting * 1e3,
         steps[i].efficiency);
+}
+
+// A run of the phase.
+void PrintPhase(const PhasePlan& phase, std::ostream& out) {
+  out << absl::StrFormat(
+      "%-12s phase '%s'%s: %d operators, activations %s (%s without sharing)",
+      "", phase.name,
+      phase.runs > 1 ? absl::StrCat(", ", phase.runs, " runs a step") : "",
+      phase.operators, Megabytes(phase.activation_bytes),
+      Megabytes(phase.unshared_bytes));
+  if (phase.flops.has_value()) out << ", " << FlopsText(*phase.flops);
+  out << "\n";
 }
 
 void PrintExchange(const ExchangePlan& plan, std::ostream& out) {
@@ -338,6 +359,7 @@ absl::Status PrintDryRun(const TrainOptions& options,
                          Megabytes(dry->state_bytes));
   PrintData("train", dry->train, out);
   PrintMemory("", dry->train, out);
+  for (const PhasePlan& phase : dry->phases) PrintPhase(phase, out);
   if (dry->eval.has_value()) {
     PrintData("eval", *dry->eval, out);
     PrintMemory("", *dry->eval, out);

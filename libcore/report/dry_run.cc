@@ -66,11 +66,12 @@ absl::StatusOr<DataPlan> LookAtData(const char* set, Loader* loader,
   return plan;
 }
 
-// Adds the memory of a program's plan.
-absl::Status PlanMemory(Session* session, const ProgramDesc& program,
-                        const std::vector<FeedSpec>& feeds,
-                        std::vector<std::string> fetches, const Loader& loader,
-                        const char* label, DataPlan* data) {
+// Adds the memory of a program's plan; gives the number of its operators.
+absl::StatusOr<int64_t> PlanMemory(Session* session, const ProgramDesc& program,
+                                   const std::vector<FeedSpec>& feeds,
+                                   std::vector<std::string> fetches,
+                                   const Loader& loader, const char* label,
+                                   DataPlan* data) {
   PD_ASSIGN_OR_RETURN(
       PlanCache plans,
       PlanCache::Create(session, &program, feeds, std::move(fetches),
@@ -78,11 +79,12 @@ absl::Status PlanMemory(Session* session, const ProgramDesc& program,
   PD_ASSIGN_OR_RETURN(const Plan* plan, plans.Feed(data->fields));
   data->activation_bytes += plan->stats().arena_bytes;
   data->unshared_bytes += plan->stats().unplanned_bytes;
-  return absl::OkStatus();
+  return static_cast<int64_t>(plan->steps().size());
 }
 
 // A training program, and how often a step runs it.
 struct TrainPart {
+  std::string name;  // of a phase
   const ProgramDesc* program;
   const std::vector<FeedSpec>* feeds;
   std::string loss;
@@ -92,10 +94,39 @@ struct TrainPart {
 std::vector<TrainPart> PartsOf(const TrainProgram& program) {
   std::vector<TrainPart> parts;
   for (const PhaseProgram& phase : program.phases)
-    parts.push_back({&phase.main, &phase.feeds, phase.loss, phase.steps});
+    parts.push_back(
+        {phase.name, &phase.main, &phase.feeds, phase.loss, phase.steps});
   if (parts.empty())
-    parts.push_back({&program.main, &program.feeds, program.loss});
+    parts.push_back({"", &program.main, &program.feeds, program.loss});
   return parts;
+}
+
+// Plans what a step runs, and counts its operations.
+absl::Status PlanStep(const OpRegistry& registry, const TrainProgram& program,
+                      const Loader& loader, Session* session, DryRun* dry) {
+  const int64_t batch = dry->train.batch_size;
+  int64_t step_flops = 0;
+  bool counted = true;
+  for (const TrainPart& part : PartsOf(program)) {
+    const DataPlan before = dry->train;
+    PD_ASSIGN_OR_RETURN(const int64_t operators,
+                        PlanMemory(session, *part.program, *part.feeds,
+                                   {part.loss}, loader, "train", &dry->train));
+    const FlopCount flops = CountFlops(registry, *part.program);
+    counted &= flops.total.has_value();
+    step_flops += flops.total.value_or(0) * part.runs * batch;
+    if (program.phases.empty()) continue;
+    PhasePlan phase{part.name,
+                    part.runs,
+                    operators,
+                    dry->train.activation_bytes - before.activation_bytes,
+                    dry->train.unshared_bytes - before.unshared_bytes,
+                    {}};
+    if (flops.total.has_value()) phase.flops = *flops.total * batch;
+    dry->phases.push_back(std::move(phase));
+  }
+  if (counted) dry->step_flops = step_flops;
+  return absl::OkStatus();
 }
 
 void CountVariables(const TrainProgram& program, DryRun* dry) {
@@ -192,10 +223,7 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
       program, sources, loader->dataset().vocabularies(), &session));
   PD_ASSIGN_OR_RETURN(
       dry.train, LookAtData("train", loader.get(), data.train().batch_size()));
-  const std::vector<TrainPart> parts = PartsOf(program);
-  for (const TrainPart& part : parts)
-    PD_RETURN_IF_ERROR(PlanMemory(&session, *part.program, *part.feeds,
-                                  {part.loss}, *loader, "train", &dry.train));
+  PD_RETURN_IF_ERROR(PlanStep(registry, program, *loader, &session, &dry));
   if (eval_loader != nullptr) {
     EvaluationSpec spec;
     spec.program = program.test;
@@ -214,7 +242,8 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
         fetches.push_back(use.prediction);
     PD_RETURN_IF_ERROR(PlanMemory(&session, program.test, program.feeds,
                                   std::move(fetches), *eval_loader, "eval",
-                                  &eval));
+                                  &eval)
+                           .status());
     dry.eval = std::move(eval);
   }
   dry.epochs = train.epochs();
@@ -223,14 +252,6 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
     dry.steps = dry.train.batches == 0
                     ? train.steps()
                     : std::min<int64_t>(dry.steps, train.steps());
-  bool counted = true;
-  int64_t record_flops = 0;
-  for (const TrainPart& part : parts) {
-    const FlopCount flops = CountFlops(registry, *part.program);
-    counted &= flops.total.has_value();
-    record_flops += flops.total.value_or(0) * part.runs;
-  }
-  if (counted) dry.step_flops = record_flops * dry.train.batch_size;
   return dry;
 }
 

@@ -40,11 +40,21 @@ struct ExchangePlan {
   std::vector<Sent> sent;  ///< for 2, 4, 8, ... processes, and one a shard
 };
 
+/// A phase of a step of training.
+struct PhasePlan {
+  std::string name;
+  int runs = 1;           ///< in a step
+  int64_t operators = 0;  ///< of a run
+  size_t activation_bytes = 0, unshared_bytes = 0;
+  std::optional<int64_t> flops;  ///< of a run, as DryRun::step_flops
+};
+
 struct DryRun {
   int64_t parameters = 0, trainable = 0;  ///< elements
   size_t parameter_bytes = 0;
   size_t state_bytes = 0;  ///< the optimizer's, and statistics
-  DataPlan train;
+  DataPlan train;          ///< with the memory of all phases
+  std::vector<PhasePlan> phases;
   std::optional<DataPlan> eval;
   int64_t epochs = 0;
   int64_t steps = 0;  ///< in all; 0: a stream's end shows it

@@ -96,6 +96,15 @@ grep -q 'phase\[g\].steps' "$top/err.txt" || fail "$(cat "$top/err.txt")"
 pd-eval -q -m "$top/whole" >"$top/eval.txt" 2>&1 ||
   fail "pd-eval: $(cat "$top/eval.txt")"
 "${train[@]}" --dry-run >"$top/dry.txt" || fail "--dry-run"
+# The parts of a step add up to it.
+grep -qE "^ +phase 'd', 2 runs a step: [0-9]+ operators, activations .*FLOPs$" "$top/dry.txt" ||
+  fail "--dry-run: $(cat "$top/dry.txt")"
+"${train[@]}" --dry-run --format json >"$top/dry.json" || fail "--dry-run"
+jq -e '[.phases[] | .name, .runs] == ["d", 2, "g", 1]
+  and ([.phases[].activation_bytes] | add) == .train.activation_bytes
+  and ([.phases[] | .flops * .runs] | add) == .step_flops
+  and (.phases | all(.operators > 10))' "$top/dry.json" >/dev/null ||
+  fail "--dry-run: $(cat "$top/dry.json")"
 
 # A step of the benchmark is two batches of 8 for one phase; the other goes on
 # with the second.
@@ -114,6 +123,14 @@ for file in model.pdparams model.pdopt; do
     "$top/amp-parts/checkpoints/step-12/$file" || fail "amp: $file differs"
 done
 
+# The look at every value changes none.
+"${train[@]}" --out "$top/looked" --check-nan-inf >/dev/null ||
+  fail "--check-nan-inf"
+for file in model.pdparams model.pdopt; do
+  cmp "$top/whole/checkpoints/step-12/$file" \
+    "$top/looked/checkpoints/step-12/$file" || fail "--check-nan-inf: $file"
+done
+
 refused() { # WORDS ARGUMENTS...
   local words=$1 status=0
   shift
@@ -122,5 +139,4 @@ refused() { # WORDS ARGUMENTS...
   grep -q -- "$words" "$top/err.txt" || fail "$*: $(cat "$top/err.txt")"
 }
 pd-profile -q -c "$top/job.pbtxt" --timer-only >/dev/null || fail "pd-profile takes no phases"
-refused "--check-nan-inf" "${train[@]}" --out "$top/nan" --check-nan-inf
 echo "phases_test: fine"
