@@ -69,6 +69,15 @@ def run(tool, job, folder, options):
             1 - waited / exchange if exchange > 0 else 0)
 
 
+def predict(folder, job, options, gbit, processes):
+    """Records a second that the simulator expects behind the link."""
+    said = subprocess.run(
+        [os.path.join(folder, "pd-profile"), "-q", "-c", job, "--format", "json", "--threads", "1", "--steps", "10",
+         "--simulate", f"nodes={processes},link={gbit:g}Gb,latency=50us"] + options,
+        check=True, stdout=subprocess.PIPE).stdout
+    return json.loads(said)["predicted"][-1]["records_per_s"]
+
+
 @contextlib.contextmanager
 def link(gbit, processes):
     """The command that runs others behind such a link."""
@@ -99,8 +108,9 @@ def main(arguments):
         gbit, names = float(names[1]), names[2:]
     names = names or list(WORKLOADS)
     cores = len(os.sched_getaffinity(0))
-    print("| workload | threads or processes | one process, records/s | several | ratio | between | hidden |")
-    print("|---|---|---|---|---|---|---|")
+    print("| workload | threads or processes | one process, records/s | several | ratio | between | hidden |" +
+          (" predicted |" if gbit else ""))
+    print("|---|---|---|---|---|---|---|" + ("---|" if gbit else ""))
     for name in names:
         fields, records, batch = WORKLOADS[name]
         job = f"{ROOT}/testdata/jobs/bench/{name}.pbtxt"
@@ -118,7 +128,11 @@ def main(arguments):
                             "--processes", str(n), "--threads", "1", "-o", f"distributed.shards={n}"]))
                 a = statistics.median(one)
                 b, between, hidden = sorted(several)[len(several) // 2]
-                print(f"| {name} | {n} | {a:.1f} | {b:.1f} | {b / a:.2f} | {between:.0%} | {hidden:.0%} |", flush=True)
+                row = f"| {name} | {n} | {a:.1f} | {b:.1f} | {b / a:.2f} | {between:.0%} | {hidden:.0%} |"
+                if gbit:
+                    shards = ["-o", f"distributed.shards={n}"]
+                    row += f" {predict(arguments[0], job, common[:4] + shards, gbit, n):.1f} |"
+                print(row, flush=True)
 
 
 if __name__ == "__main__":
