@@ -108,10 +108,9 @@ class ModelBuilder {
     LayerInput last;
     if (model.input_size() == 1) last = *names_.Own(model.input(0).name());
     std::map<std::string, int> numbers;
-    PD_RETURN_IF_ERROR(BuildLayers(model.layer(), model.layer(), {}, last, 0,
-                                   &names_, &numbers)
-                           .status());
-    PD_RETURN_IF_ERROR(FindOutputs());
+    PD_ASSIGN_OR_RETURN(last, BuildLayers(model.layer(), model.layer(), {},
+                                          last, 0, &names_, &numbers));
+    PD_RETURN_IF_ERROR(FindOutputs(last));
     JudgeBuilder judges(job_, parts_, names_, written_outputs_);
     PD_RETURN_IF_ERROR(judges.BuildLosses());
     PD_RETURN_IF_ERROR(CheckGradientGaps(main_.registry(), built_, named_ops_));
@@ -520,10 +519,15 @@ class ModelBuilder {
     return results;
   }
 
-  absl::Status FindOutputs() {
+  // `last` is what a further layer would read.
+  absl::Status FindOutputs(const LayerInput& last) {
     const job::Model& model = job_.proto().model();
     if (model.output().empty()) {
       built_.outputs = {built_.layers.back().output};
+      // A network may end in a table that it lends to heads, as BERT does.
+      const VarDesc* var = built_.main.global().FindVar(built_.outputs.front());
+      if (var != nullptr && var->is_parameter)
+        built_.outputs.front() = last.variable;
       written_outputs_ = AppendRowCounts(built_.main, &built_.outputs);
       return absl::OkStatus();
     }

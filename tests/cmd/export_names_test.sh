@@ -168,3 +168,13 @@ other() {
 other "--fetch: 'noisy' is neither a layer nor a variable of the network as evaluation runs it; it is a layer of training alone" pd-export -m halves --fetch noisy -o no
 other "'cod' is neither a layer nor a variable of the network as evaluation runs it; the nearest layer is 'code'" pd-eval -m halves --feed x.npz --fetch cod
 other "'mean' and 'code' are one variable of the network as evaluation runs it; name one of them" pd-export -m halves --fetch mean,code -o no
+
+# A network that ends in a table it lends to heads, as BERT does, gives what a
+# further layer would read.
+cat >bert.pbtxt <<EOF
+model { input { name: "ids" shape: [-1, 5] dtype: int64 } input { name: "segments" shape: [-1, 5] dtype: int64 }
+  layer { name: "net" input: ["ids", "segments"] block { use: "bert" set: ["vocab_size=7", "hidden_size=8",
+    "num_hidden_layers=1", "num_attention_heads=2", "intermediate_size=8", "max_position_embeddings=8"] } } }
+EOF
+pd_export -c bert.pbtxt -o bert
+grep -q 'inputs ids, segments, outputs net/encoder$' out || fail "bert: $(cat out)"
