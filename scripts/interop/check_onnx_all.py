@@ -98,7 +98,7 @@ def operators(work, *zips):
     return count.end()
 
 
-def made_up(model_path, batch=2):
+def made_up(model_path, network, batch=2):
     """Inputs of the model's own shapes: normal numbers, small integers."""
     import onnx
     rng = np.random.default_rng(7)
@@ -112,8 +112,9 @@ def made_up(model_path, batch=2):
             feed[value.name] = rng.standard_normal(shape).astype(dtype)
         elif dtype == np.uint8:
             feed[value.name] = rng.integers(0, 256, shape).astype(dtype)
-        else:
-            feed[value.name] = rng.integers(1, 3, shape).astype(dtype)
+        else:  # BERT has two segments, numbered from 0
+            low = 0 if re.match('bert|ernie', network) and value.name == 'x1' else 1
+            feed[value.name] = rng.integers(low, low + 2, shape).astype(dtype)
     return feed
 
 
@@ -132,7 +133,7 @@ def network(name, job, folder, count):
             (count.fail if opset == OPSETS[0] else count.refuse)(label, text)
             continue
         try:
-            feed = made_up(out)
+            feed = made_up(out, name)
             np.savez(f'{folder}/feed.npz', **feed)
             got = answers(out, feed, opset)
         except Exception as error:
@@ -178,7 +179,8 @@ INPUTS = [
     ('transformer', ['[-1, 7] dtype: int64', '[-1, 5] dtype: int64']),
     ('gpt|lstm_lm', ['[-1, 9] dtype: int64']),
     ('faster_rcnn', ['[-1, 3, 224, 224]', '[-1, 2, 4]', '[-1, 2] dtype: int64']),
-    ('wide_deep|deepfm|dcn', ['[-1, 8] dtype: int64']),
+    ('wide_deep|deepfm', ['[-1, 8] dtype: int64']),
+    ('dcn', ['[-1, 3] dtype: int64']),
     ('', ['[-1, 3, 224, 224]']),
 ]
 
