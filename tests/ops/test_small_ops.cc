@@ -252,7 +252,7 @@ TEST_F(SmallOps, BoxesOfACellAreCountedFirst) {
   EXPECT_TRUE(absl::StrContains(dense.message(), "a cell has")) << dense;
 }
 
-// Rows are reduced in quarters and a rest, wherever a NaN is.
+// Rows are reduced in parts of vectors and a rest, wherever a NaN is.
 TEST_F(SmallOps, ExtremaOfLongRows) {
   const Attrs attrs = {{"dim", Ints{1}}};
   std::vector<float> row(1037);

@@ -78,39 +78,24 @@ struct ExtremumReducer {
     const bool take = kMaximum ? b > a : b < a;
     return take || b != b ? b : a;
   }
-  // Comparisons alone go quickest, of four quarters at once; NaN is looked for
-  // apart.
+  // Comparisons alone go quickest; NaN is looked for apart.
   T Part(const T* in, int64_t n) const {
-    const int64_t quarter = n / 4;
-    const T *second = in + quarter, *third = second + quarter;
-    const T* fourth = third + quarter;
-    T a = Identity(), b = a, c = a, d = a;
+    T best = Identity();
     int nan = 0;
     if constexpr (kMaximum) {
-#pragma omp simd reduction(max : a, b, c, d) reduction(| : nan)
-      for (int64_t i = 0; i < quarter; ++i) {
-        a = in[i] > a ? in[i] : a;
-        b = second[i] > b ? second[i] : b;
-        c = third[i] > c ? third[i] : c;
-        d = fourth[i] > d ? fourth[i] : d;
-        nan |= (in[i] != in[i]) | (second[i] != second[i]) |
-               (third[i] != third[i]) | (fourth[i] != fourth[i]);
+#pragma omp simd reduction(max : best) reduction(| : nan)
+      for (int64_t i = 0; i < n; ++i) {
+        best = in[i] > best ? in[i] : best;
+        nan |= static_cast<int>(in[i] != in[i]);
       }
     } else {
-#pragma omp simd reduction(min : a, b, c, d) reduction(| : nan)
-      for (int64_t i = 0; i < quarter; ++i) {
-        a = in[i] < a ? in[i] : a;
-        b = second[i] < b ? second[i] : b;
-        c = third[i] < c ? third[i] : c;
-        d = fourth[i] < d ? fourth[i] : d;
-        nan |= (in[i] != in[i]) | (second[i] != second[i]) |
-               (third[i] != third[i]) | (fourth[i] != fourth[i]);
+#pragma omp simd reduction(min : best) reduction(| : nan)
+      for (int64_t i = 0; i < n; ++i) {
+        best = in[i] < best ? in[i] : best;
+        nan |= static_cast<int>(in[i] != in[i]);
       }
     }
-    T result = nan != 0 ? std::numeric_limits<T>::quiet_NaN() : Combine(a, b);
-    result = Combine(Combine(result, c), d);
-    for (int64_t i = 4 * quarter; i < n; ++i) result = Combine(result, in[i]);
-    return result;
+    return nan != 0 ? std::numeric_limits<T>::quiet_NaN() : best;
   }
 };
 
