@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/eval_options.h"
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/feed_options.h"
 #include "cmd/common/plugin_option.h"
@@ -85,7 +87,7 @@ Manual EvalManual() {
       "[--out FILE] [--expect FILE]",
       "-m MODEL --feed FILE --hessian OUT --wrt NAMES [--batched] "
       "[--out FILE] [--expect FILE]",
-      "--predict -m MODEL [-c JOB] [--out FILE] [FILE]...",
+      "[--predict] -m MODEL [-c JOB] [--out FILE] [FILE]...",
       "-m MODEL --bench SECONDS [--batch N] [--shape NAME=SHAPE]...",
       "--serve HOST:PORT -m [NAME=]MODEL..."};
   m.description = EvalDescription();
@@ -146,8 +148,8 @@ void BindPrediction(EvalOptions* o, OptionTable* table) {
                  "pictures, or standard input; without any, those of the job's "
                  "evaluation set"},
                 &o->predict);
-  table->Positional({"", "FILE", "with --predict, what to predict"}, 1 << 20,
-                    &o->sources);
+  table->Positional({"", "FILE", "what to predict; --predict may be left out"},
+                    1 << 20, &o->sources);
   table->Choice({"--from", "FORM", "what each FILE holds; text: a text a line"},
                 {"csv", "tsv", "jsonl", "libsvm", "text", "pictures", "npz"},
                 &o->from);
@@ -286,6 +288,22 @@ absl::Status ValidateDerivatives(const OptionTable& table,
   return absl::OkStatus();
 }
 
+// Files are predicted; a job among them is one whose -c was forgotten.
+absl::Status ValidateSources(const OptionTable& table,
+                             const std::vector<std::string>& sources) {
+  for (const std::string& source : sources) {
+    if (absl::EndsWith(source, ".pbtxt"))
+      return CommandLineError(
+          absl::StrCat("'", source, "' is a job, not a record: -c ", source));
+    for (const char* other :
+         {"--feed", "--bench", "--serve", "--report", "--require", "--expect"})
+      if (table.Given(other))
+        return CommandLineError(absl::StrCat(
+            "'", source, "': a FILE is for --predict, not for ", other));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateEval(const OptionTable& table,
                           const EvalOptions& options) {
   if (options.models.size() > 1 && options.serve.address.empty())
@@ -295,16 +313,16 @@ absl::Status ValidateEval(const OptionTable& table,
         "--params_file is for one model; --serve looks for the parameters "
         "beside each");
   PD_RETURN_IF_ERROR(ValidateServe(table, options.serve));
+  PD_RETURN_IF_ERROR(ValidateSources(table, options.sources));
   PD_RETURN_IF_ERROR(table.AtMostOne({"--feed", "--bench", "--predict"}));
   for (const char* other : {"--report", "--require", "--expect"})
     PD_RETURN_IF_ERROR(table.AtMostOne({"--predict", other}));
   for (const char* other : {"--top", "--masks"})
     PD_RETURN_IF_ERROR(table.AtMostOne({"--fetch", other}));
-  if (table.Given("--fetch") && !table.Given("--feed") &&
-      !table.Given("--predict"))
+  if (table.Given("--fetch") && !table.Given("--feed") && !options.predict)
     return CommandLineError("--fetch is for --feed and --predict");
   for (const char* own : {"--from", "--top", "--masks"})
-    PD_RETURN_IF_ERROR(table.Needs(own, "--predict"));
+    if (!options.predict) PD_RETURN_IF_ERROR(table.Needs(own, "--predict"));
   PD_RETURN_IF_ERROR(ValidateAmp(table));
   if (table.Given("--report") &&
       (table.Given("--feed") || table.Given("--bench")))
@@ -336,6 +354,7 @@ Tool EvalTool(EvalOptions* options) {
     BindPluginOption(table, &options->common);
   };
   tool.validate = [options](const OptionTable& table) {
+    options->predict = options->predict || !options->sources.empty();
     return ValidateEval(table, *options);
   };
   return tool;

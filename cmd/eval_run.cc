@@ -289,9 +289,6 @@ absl::Status DeliverResults(const EvalOptions& options,
 absl::Status RunEval(const EvalOptions& asked, std::ostream& out) {
   World* world = asked.common.world.get();
   PD_ASSIGN_OR_RETURN(const EvalOptions options, OptionsFor(asked));
-  if (!options.predict && !options.sources.empty())
-    return CommandLineError(
-        absl::StrCat("'", options.sources[0], "': a FILE is for --predict"));
   if (!options.serve.address.empty()) return ServeModels(options, out);
   if (options.check_nan_inf)
     PD_RETURN_IF_ERROR(SetFlag("FLAGS_check_nan_inf", "true"));

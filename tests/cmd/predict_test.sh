@@ -234,9 +234,14 @@ predict -m pixels images.jsonl --out masks.npz
 "$bin/pd-convert" --inspect masks.npz 2>/dev/null | grep -qE 'classes +\[3, 1, 2\] +int64' || fail "masks as an array"
 refused "say with --masks FOLDER where the pictures go" -m pixels images.jsonl
 
+# Files say that they are to be predicted, but not a job whose -c was forgotten.
+predict -m rows new.csv --top 2 --out told.csv
+"$bin/pd-eval" -m rows new.csv --top 2 --out untold.csv 2>err || fail "a file without --predict: $(cat err)"
+cmp told.csv untold.csv || fail "a file without --predict is predicted otherwise"
+refused "'rows.pbtxt' is a job, not a record: -c rows.pbtxt" -m rows rows.pbtxt
+refused "'new.csv': a FILE is for --predict, not for --bench" -m rows --bench 1 new.csv
+
 # What is asked for in vain.
-if "$bin/pd-eval" -m rows new.csv >/dev/null 2>err; then fail "a file without --predict"; fi
-grep -q "'new.csv': a FILE is for --predict" err || fail "a file without --predict: $(cat err)"
 refused "--masks is for networks that give each pixel a class" -m rows new.csv --masks there
 refused "predictions are written as .csv, .json, .jsonl or .npz" -m rows new.csv --out out.txt
 refused "has no column 'x1'" -m rows sums.tsv
