@@ -12,6 +12,7 @@
 #include "libcore/base/printable.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/serve/json_tensor.h"
+#include "libcore/serve/picture_reader.h"
 
 namespace pd {
 namespace serve {
@@ -85,13 +86,18 @@ class Tail {
       return InvalidArgument("%s: binary_data_size is %d; %s%s has %d bytes",
                              where, size, DatatypeName(dtype), ToString(shape),
                              expected);
+    PD_ASSIGN_OR_RETURN(const absl::string_view own, TakeBytes(size, where));
+    return ArrayOfBytes(own, dtype, shape, where);
+  }
+  absl::StatusOr<absl::string_view> TakeBytes(uint64_t size,
+                                              const std::string& where) {
     if (size > bytes_.size())
       return InvalidArgument(
           "%s: binary_data_size is %d; %d bytes are left of the body", where,
           size, bytes_.size());
     const absl::string_view own = bytes_.substr(0, size);
     bytes_.remove_prefix(size);
-    return ArrayOfBytes(own, dtype, shape, where);
+    return own;
   }
   absl::string_view left() const { return bytes_; }
 
@@ -99,10 +105,77 @@ class Tail {
   absl::string_view bytes_;
 };
 
+// Where the elements of an input are: in the JSON, or behind it.
+struct Source {
+  const Json* data = nullptr;
+  uint64_t size = 0;  // of the bytes, where `data` is null
+};
+
+absl::StatusOr<Source> SourceOf(const Json& input, const std::string& where,
+                                bool has_tail) {
+  Source source;
+  source.data = Member(input, "data");
+  const Json* const parameters = Member(input, "parameters");
+  const Json* const size = parameters != nullptr && parameters->is_object()
+                               ? Member(*parameters, "binary_data_size")
+                               : nullptr;
+  if (size == nullptr) {
+    if (source.data != nullptr) return source;
+    return InvalidArgument(
+        "%s has neither \"data\" nor the parameter binary_data_size", where);
+  }
+  if (source.data != nullptr)
+    return InvalidArgument(
+        "%s has both \"data\" and binary_data_size; expected one", where);
+  if (!size->is_number_unsigned())
+    return InvalidArgument("%s: binary_data_size is no integer of 0 or more",
+                           where);
+  if (!has_tail)
+    return InvalidArgument(
+        "%s has binary_data_size, and the request has no header "
+        "Inference-Header-Content-Length, which says where the bytes begin",
+        where);
+  source.size = size->get<uint64_t>();
+  return source;
+}
+
+absl::StatusOr<Array> ReadEncoded(const Json& list, const TensorInfo& info,
+                                  const std::string& where) {
+  PD_ASSIGN_OR_RETURN(const std::vector<std::string> pictures,
+                      PicturesOfJson(list, where));
+  return info.pictures->Read({pictures.begin(), pictures.end()}, info.dtype,
+                             info.shape, where);
+}
+
+// An input of the datatype BYTES.
+absl::StatusOr<Array> ReadPictures(const Json& input, const TensorInfo& info,
+                                   const Source& source, Tail* tail) {
+  const std::string where = absl::StrCat("input '", info.name, "'");
+  PD_ASSIGN_OR_RETURN(const Shape shape, ShapeMember(input, where));
+  PD_ASSIGN_OR_RETURN(const int64_t count, PictureCount(shape, where));
+  if (source.data != nullptr) {
+    if (source.data->is_array() &&
+        source.data->size() != static_cast<size_t>(count))
+      return InvalidArgument("%s: there are %d pictures; the shape has %d",
+                             where, source.data->size(), count);
+    return ReadEncoded(*source.data, info, where);
+  }
+  PD_ASSIGN_OR_RETURN(const absl::string_view bytes,
+                      tail->TakeBytes(source.size, where));
+  PD_ASSIGN_OR_RETURN(const auto pictures, SplitBytes(bytes, count, where));
+  return info.pictures->Read(pictures, info.dtype, info.shape, where);
+}
+
 absl::StatusOr<Array> ReadValues(const Json& input, const TensorInfo& info,
                                  size_t body_size, bool has_tail, Tail* tail) {
   const std::string where = absl::StrCat("input '", info.name, "'");
   PD_ASSIGN_OR_RETURN(const std::string name, TextOf(input, "datatype", where));
+  if (name == kBytesDatatype && info.pictures != nullptr) {
+    PD_ASSIGN_OR_RETURN(const Source source, SourceOf(input, where, has_tail));
+    PD_ASSIGN_OR_RETURN(Array array, ReadPictures(input, info, source, tail));
+    PD_RETURN_IF_ERROR(CheckInput(info, array.dtype, array.shape));
+    return array;
+  }
   const auto dtype = DatatypeFromName(name);
   if (!dtype.has_value())
     return InvalidArgument(
@@ -110,35 +183,16 @@ absl::StatusOr<Array> ReadValues(const Json& input, const TensorInfo& info,
         Printable(name), DatatypeName(info.dtype));
   PD_ASSIGN_OR_RETURN(const Shape shape, ShapeMember(input, where));
   PD_RETURN_IF_ERROR(CheckInput(info, *dtype, shape));
-  const Json* const data = Member(input, "data");
-  const Json* const parameters = Member(input, "parameters");
-  const Json* const size = parameters != nullptr && parameters->is_object()
-                               ? Member(*parameters, "binary_data_size")
-                               : nullptr;
-  if (size != nullptr) {
-    if (data != nullptr)
-      return InvalidArgument(
-          "%s has both \"data\" and binary_data_size; expected one", where);
-    if (!size->is_number_unsigned())
-      return InvalidArgument("%s: binary_data_size is no integer of 0 or more",
-                             where);
-    if (!has_tail)
-      return InvalidArgument(
-          "%s has binary_data_size, and the request has no header "
-          "Inference-Header-Content-Length, which says where the bytes begin",
-          where);
-    return tail->Take(size->get<uint64_t>(), *dtype, shape, where);
-  }
-  if (data == nullptr)
-    return InvalidArgument(
-        "%s has neither \"data\" nor the parameter binary_data_size", where);
+  PD_ASSIGN_OR_RETURN(const Source source, SourceOf(input, where, has_tail));
+  if (source.data == nullptr)
+    return tail->Take(source.size, *dtype, shape, where);
   PD_RETURN_IF_ERROR(CheckedBytes(shape, SizeOf(*dtype)).status());
   if (static_cast<uint64_t>(NumElements(shape)) > body_size)
     return InvalidArgument(
         "%s: the shape %s has more elements than the body "
         "has bytes",
         where, ToString(shape));
-  return ArrayOfJson(*data, *dtype, shape, where);
+  return ArrayOfJson(*source.data, *dtype, shape, where);
 }
 
 absl::StatusOr<Array> ReadInput(const Json& input, const TensorInfo& info,
@@ -243,6 +297,11 @@ absl::Status AddValue(const std::string& name, const Json& data,
   const TensorInfo* const info = signature.Input(name);
   if (info == nullptr) return NoSuchTensor("input", name, signature.inputs);
   const std::string where = absl::StrCat("input '", name, "'");
+  if (info->pictures != nullptr && data.is_array() && !data.empty() &&
+      IsEncodedPicture(data[0])) {
+    PD_ASSIGN_OR_RETURN((*inputs)[name], ReadEncoded(data, *info, where));
+    return CheckInput(*info, (*inputs)[name].dtype, (*inputs)[name].shape);
+  }
   PD_ASSIGN_OR_RETURN(const Shape shape, ShapeOfJson(data, where));
   PD_RETURN_IF_ERROR(CheckInput(*info, info->dtype, shape));
   PD_RETURN_IF_ERROR(CheckedBytes(shape, SizeOf(info->dtype)).status());
@@ -282,7 +341,7 @@ absl::StatusOr<InferRequest> ReadPredict(absl::string_view body,
   if (instances != nullptr) {
     if (!instances->is_array() || instances->empty())
       return InvalidArgument("\"instances\" is no list of at least one row");
-    if ((*instances)[0].is_object()) {
+    if ((*instances)[0].is_object() && !IsEncodedPicture((*instances)[0])) {
       PD_ASSIGN_OR_RETURN(inputs, ByInput(*instances));
     } else {
       inputs = *instances;

@@ -11,6 +11,8 @@
 #include "libcore/base/printable.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/model/load_model.h"
+#include "libcore/serve/picture_reader.h"
+#include "libcore/serve/run_model.h"
 
 namespace pd {
 namespace serve {
@@ -43,6 +45,9 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::Load(
     LoadOptions reading;
     reading.alignment = Alignment::kAny;
     PD_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(path, reading));
+    if (loaded.kind == LoadedModel::Kind::kRun && !loaded.run.empty()) {
+      PD_ASSIGN_OR_RETURN(loaded, ModelOfRun(loaded));
+    }
     if (loaded.kind != LoadedModel::Kind::kInference)
       return Unimplemented(
           "'%s' is no inference model: export it with pd-export first", path);
@@ -50,12 +55,14 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::Load(
     served->name = name;
     served->version = version;
     served->format = loaded.format;
+    PD_ASSIGN_OR_RETURN(const auto pictures, PictureReader::Open(loaded));
     PD_ASSIGN_OR_RETURN(auto shared,
                         inference::SharedModel::Make(std::move(loaded), model));
     auto signature = SignatureOf(*shared);
     if (!signature.ok())
       return Annotate(signature.status(), absl::StrCat("'", path, "'"));
     served->signature = *std::move(signature);
+    if (pictures != nullptr) served->signature.inputs[0].pictures = pictures;
     BatchOptions own = batch;
     if (!served->signature.why_alone.empty()) own.max_batch = 1;
     served->metrics = metrics->Of(name, version);

@@ -86,10 +86,13 @@ bool IsGet(const HttpRequest& request) {
 
 OrderedJson Described(const std::vector<TensorInfo>& list) {
   OrderedJson tensors = OrderedJson::array();
-  for (const TensorInfo& info : list)
+  for (const TensorInfo& info : list) {
     tensors.push_back({{"name", info.name},
                        {"datatype", std::string(DatatypeName(info.dtype))},
                        {"shape", info.shape}});
+    if (info.pictures != nullptr)
+      tensors.back()["parameters"] = {{"pictures", true}};
+  }
   return tensors;
 }
 

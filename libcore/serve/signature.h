@@ -4,6 +4,7 @@
 #ifndef PD_LIBCORE_SERVE_SIGNATURE_H_
 #define PD_LIBCORE_SERVE_SIGNATURE_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,12 +20,16 @@
 namespace pd {
 namespace serve {
 
+class PictureReader;
+
 struct TensorInfo {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape shape;             ///< an extent of -1 is open
   bool needed = true;      ///< of inputs: an output depends on it
   bool sequences = false;  ///< it has a LoD
+  /// Of an input that pictures' files may stand for; else null.
+  std::shared_ptr<const PictureReader> pictures = nullptr;
 };
 
 struct Signature {

@@ -8,6 +8,7 @@ set -euo pipefail
 export PATH=$1:$PATH
 testdata=$PWD/testdata
 page=$PWD/libcore/serve/SERVING.md
+proto=$PWD/libcore/serve/grpc/kserve.proto
 work=$(mktemp -d)
 server=
 finish() {
@@ -165,10 +166,22 @@ refuse 2 --grpc 127.0.0.1:0 -m x --feed z
 # The session of the page, as it stands there but for the port.
 cp "$testdata/deploy/lenet.pdmodel" "$testdata/deploy/lenet.pdiparams" .
 port=$((20000 + $$ % 20000))
-sed -n "/^\`\`\`sh\$/,/^\`\`\`\$/p" "$page" | sed '1d;$d' | sed "s/8321/$port/" >session
-grep -q "$port" session || fail "SERVING.md has no session"
-bash -e session >session.log 2>err.log || fail "the session of SERVING.md"
+# session N: the page's session number N.
+session() {
+  awk -v n="$1" '/^```sh$/ { ++at; next } /^```/ { if (inside) exit } { inside = at == n }
+    inside' "$page" | sed "s/8321/$port/; s/8322/$((port + 1))/" >session
+  grep -q "$port" session || fail "SERVING.md has no session $1"
+  bash -e session >session.log 2>err.log || fail "session $1 of SERVING.md"
+}
+session 1
 grep -q '"model_version":"1","id":"1"' session.log || fail "$(cat session.log)"
+if [ -e "$1/../lib/libpd_grpc.so" ] && curl --version | grep -q HTTP2; then
+  cp "$proto" .
+  session 2
+  grep -q '^  *shape: 28$' session.log || fail "no metadata: $(cat session.log)"
+  [ "$(grep -c '^ *fp32_contents: ' session.log)" -eq 10 ] ||
+    fail "no ten classes over gRPC: $(cat session.log)"
+fi
 
 # Limits and wrong command lines.
 start -m "$testdata/deploy/lenet.pdmodel" --max-request 1

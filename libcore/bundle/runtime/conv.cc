@@ -312,8 +312,8 @@ PD_RUN_INLINE void CopyRow(const Conv& conv, const Band& band,
   }
 }
 
-// What a row of the result is made of, in registers: stores might change what
-// the compiler has in memory.
+// A row of the result with all that it is made of in registers: for all the
+// compiler knows, stores change what lies in memory.
 template <int kLanes, int kCount>
 struct Row {
   using Vector = typename Lanes<kLanes>::Vector;

@@ -18,8 +18,8 @@ constexpr int64_t kMostChannels = int64_t{1} << 24;
 constexpr int64_t kMostExtent = int64_t{1} << 24;
 
 struct Transpose {
-  // Those of the convolution that leads back: `in` is the result's extent, and
-  // `out` the picture's.
+  // The axes of the convolution that leads back: `in` is the result's extent,
+  // and `out` the picture's.
   WindowAxis h, w;
   int64_t batch = 0, channels = 0, out = 0, groups = 1;
 

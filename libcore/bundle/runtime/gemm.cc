@@ -67,7 +67,7 @@ PanelRows StridedColumns::Panel(int64_t panel, int64_t begin, int64_t end,
   return {memory, kPanelColumns};
 }
 
-// What a tile does not do by itself.
+// Biases of columns and functions, which tiles do not do by themselves.
 void Gemm::Finish(int64_t column, int64_t width, float* line) const {
   if (column_bias != nullptr)
     for (int64_t j = 0; j < width; ++j) line[j] += column_bias[column + j];

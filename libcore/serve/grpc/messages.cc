@@ -13,6 +13,7 @@
 #include "libcore/base/printable.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/serve/json_tensor.h"
+#include "libcore/serve/picture_reader.h"
 
 namespace pd {
 namespace serve {
@@ -111,10 +112,43 @@ absl::Status ReadLoDParameter(const Input& input, const std::string& where,
   return ReadLoD(*levels, where, to);
 }
 
+// Files of pictures in place of the input's numbers.
+absl::StatusOr<Array> ReadPictures(const wire::ModelInferRequest& message,
+                                   int i, const TensorInfo& info) {
+  const Input& input = message.inputs(i);
+  const std::string where = absl::StrCat("input '", info.name, "'");
+  if (input.shape_size() > kMostRank)
+    return InvalidArgument("%s: the shape has %d extents; expected 1", where,
+                           input.shape_size());
+  PD_ASSIGN_OR_RETURN(
+      const int64_t count,
+      PictureCount({input.shape().begin(), input.shape().end()}, where));
+  const auto& contents = input.contents().bytes_contents();
+  std::vector<absl::string_view> pictures(contents.begin(), contents.end());
+  if (message.raw_input_contents_size() > 0) {
+    if (CountOf(input.contents()) > 0)
+      return InvalidArgument(
+          "%s has contents, and the request has raw_input_contents; expected "
+          "one",
+          where);
+    PD_ASSIGN_OR_RETURN(
+        pictures, SplitBytes(message.raw_input_contents(i), count, where));
+  } else if (CountOf(input.contents()) != count || contents.size() != count) {
+    return InvalidArgument("%s: bytes_contents has %d elements; the shape %d",
+                           where, contents.size(), count);
+  }
+  PD_ASSIGN_OR_RETURN(Array array, info.pictures->Read(pictures, info.dtype,
+                                                       info.shape, where));
+  PD_RETURN_IF_ERROR(CheckInput(info, array.dtype, array.shape));
+  return array;
+}
+
 absl::StatusOr<Array> ReadTensor(const wire::ModelInferRequest& message, int i,
                                  const TensorInfo& info) {
   const Input& input = message.inputs(i);
   const std::string where = absl::StrCat("input '", info.name, "'");
+  if (input.datatype() == kBytesDatatype && info.pictures != nullptr)
+    return ReadPictures(message, i, info);
   const auto dtype = DatatypeFromName(input.datatype());
   if (!dtype.has_value())
     return InvalidArgument(
