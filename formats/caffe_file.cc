@@ -124,34 +124,44 @@ double NumberOf(const protobuf::Message& message,
   }
 }
 
-// The numbers of a layer's parameters, and fields of unknown meaning.
-void TakeParams(const protobuf::Message& layer, CaffeLayer* out) {
-  std::vector<const protobuf::FieldDescriptor*> fields, inner;
-  layer.GetReflection()->ListFields(layer, &fields);
+// The numbers of the fields of one message, and fields of unknown meaning;
+// `path` is in front of their names. Texts are about files of Caffe's tools.
+void TakeNumbers(const protobuf::Message& params, const std::string& message,
+                 const std::string& path, CaffeLayer* out) {
+  const protobuf::Reflection& get = *params.GetReflection();
+  for (int i = 0; i < get.GetUnknownFields(params).field_count(); ++i)
+    out->unknown.push_back(absl::StrCat(
+        message, " ", get.GetUnknownFields(params).field(i).number()));
+  std::vector<const protobuf::FieldDescriptor*> fields;
+  get.ListFields(params, &fields);
   for (const auto* field : fields) {
-    if (!absl::EndsWith(field->name(), "_param")) continue;
-    const protobuf::Message& params =
-        layer.GetReflection()->GetMessage(layer, field);
-    const protobuf::Reflection& get = *params.GetReflection();
-    for (int i = 0; i < get.GetUnknownFields(params).field_count(); ++i)
-      out->unknown.push_back(absl::StrCat(
-          field->name(), " ", get.GetUnknownFields(params).field(i).number()));
-    get.ListFields(params, &inner);
-    for (const auto* param : inner) {
-      std::vector<double>& numbers = out->params[param->name()];
-      if (param->cpp_type() != protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
-        const int count =
-            param->is_repeated() ? get.FieldSize(params, param) : 1;
-        for (int i = 0; i < count; ++i)
-          numbers.push_back(NumberOf(params, *param, i));
-      } else if (!param->is_repeated() &&
-                 param->message_type() == format::BlobShape::descriptor()) {
-        const auto& shape = static_cast<const format::BlobShape&>(
-            get.GetMessage(params, param));
-        numbers.assign(shape.dim().begin(), shape.dim().end());
-      }
+    using Field = protobuf::FieldDescriptor;
+    const std::string name = absl::StrCat(path, field->name());
+    if (field->cpp_type() == Field::CPPTYPE_STRING) continue;
+    if (field->cpp_type() != Field::CPPTYPE_MESSAGE) {
+      const int count = field->is_repeated() ? get.FieldSize(params, field) : 1;
+      for (int i = 0; i < count; ++i)
+        out->params[name].push_back(NumberOf(params, *field, i));
+    } else if (field->message_type() ==
+               format::NonMaximumSuppression::descriptor()) {
+      TakeNumbers(get.GetMessage(params, field), name, absl::StrCat(name, "."),
+                  out);
+    } else if (!field->is_repeated() &&
+               field->message_type() == format::BlobShape::descriptor()) {
+      const auto& shape =
+          static_cast<const format::BlobShape&>(get.GetMessage(params, field));
+      out->params[name].assign(shape.dim().begin(), shape.dim().end());
     }
   }
+}
+
+void TakeParams(const protobuf::Message& layer, CaffeLayer* out) {
+  std::vector<const protobuf::FieldDescriptor*> fields;
+  layer.GetReflection()->ListFields(layer, &fields);
+  for (const auto* field : fields)
+    if (absl::EndsWith(field->name(), "_param"))
+      TakeNumbers(layer.GetReflection()->GetMessage(layer, field),
+                  field->name(), "", out);
 }
 
 // In the state that a network is tested in: the phase TEST, level 0, no stage.

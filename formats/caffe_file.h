@@ -23,7 +23,8 @@ struct CaffeLayer {
   std::vector<std::string> bottoms, tops;  ///< inputs, outputs
   std::vector<Array> blobs;                ///< weights, float32
   /// The numbers that the file gives for the layer, by the field's name:
-  /// "kernel_size". Enumerators by their number, bool as 0 and 1.
+  /// "kernel_size", "nms_param.top_k". Enumerators by their number, bool as 0
+  /// and 1.
   std::map<std::string, std::vector<double>> params;
   /// Fields for the layer that this reader does not know: "pooling_param 14".
   std::vector<std::string> unknown;

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/deploy/caffe_recurrent.h"
 #include "libcore/deploy/onnx_import/importers.h"
 
 namespace pd {
@@ -20,6 +21,7 @@ namespace {
 
 constexpr char kDomain[] = "caffe";
 constexpr int32_t kOnnxFloat = 1;
+constexpr int64_t kOnnxOpset = 21;
 
 // The weights of a type of layer, in the file's order: a name behind the
 // layer's and the number of axes, 0 for as many as there are. Old files have
@@ -36,14 +38,23 @@ constexpr WeightForm kWeights[] = {
     {"Deconvolution", "weight", 0}, {"Deconvolution", "bias", 1},
     {"Embed", "weight", 2},         {"Embed", "bias", 1},
     {"InnerProduct", "weight", 2},  {"InnerProduct", "bias", 1},
+    {"LSTM", "weight", 2},          {"LSTM", "bias", 1},
+    {"LSTM", "weight_fixed", 2},    {"LSTM", "weight_state", 2},
     {"Normalize", "weight", 1},     {"PReLU", "weight", 1},
+    {"RNN", "weight", 2},           {"RNN", "bias", 1},
+    {"RNN", "weight_fixed", 2},     {"RNN", "weight_state", 2},
+    {"RNN", "weight_output", 2},    {"RNN", "bias_output", 1},
     {"Scale", "weight", 0},         {"Scale", "bias", 0},
 };
 
-std::vector<const WeightForm*> FormsOf(const std::string& type) {
+// The forms of `count` weights: a recurrence has one fewer where it has no
+// input that stays.
+std::vector<const WeightForm*> FormsOf(const std::string& type, size_t count) {
   std::vector<const WeightForm*> forms;
   for (const WeightForm& form : kWeights)
     if (type == form.type) forms.push_back(&form);
+  if (IsCaffeRecurrent(type) && count < forms.size())
+    forms.erase(forms.begin() + 2);
   return forms;
 }
 
@@ -80,6 +91,7 @@ class Builder {
     PD_RETURN_IF_ERROR(CheckTypes());
     file_.producer = "Caffe";
     file_.opsets[kDomain] = 1;
+    file_.opsets[""] = kOnnxOpset;
     file_.graph.name = net_.name;
     for (const auto& [name, shape] : net_.inputs) AddInput(name, shape);
     for (const CaffeLayer& layer : net_.layers)
@@ -105,7 +117,8 @@ class Builder {
             "whose inputs have shapes and whose weights are in a .caffemodel "
             "beside it (deploy.prototxt)",
             Describe(layer));
-      if (FindOnnxImport(kDomain, layer.type) == nullptr)
+      if (FindOnnxImport(kDomain, layer.type) == nullptr &&
+          !IsCaffeRecurrent(layer.type))
         missing.try_emplace(layer.type, layer.name);
     }
     if (missing.empty()) return absl::OkStatus();
@@ -139,6 +152,7 @@ class Builder {
       for (int i = 1; !names_.insert(name).second; ++i)
         name = absl::StrCat(blob, "@", layer.name, "@", i);
     }
+    written_.push_back(name);
     return values_[blob] = name;
   }
 
@@ -154,7 +168,7 @@ class Builder {
     std::vector<Array> blobs = layer.blobs.empty() && other != weights_.end()
                                    ? other->second->blobs
                                    : layer.blobs;
-    const auto forms = FormsOf(layer.type);
+    const auto forms = FormsOf(layer.type, blobs.size());
     if (blobs.size() > forms.size())
       return DataLoss("it has %d weights; expected at most %d", blobs.size(),
                       forms.size());
@@ -234,6 +248,9 @@ class Builder {
     if (OnnxFileNode* norm = BatchNormBefore(index, blobs)) {
       for (size_t i = 0; i < blobs.size(); ++i)
         file_.graph.initializers.at(norm->inputs[i + 1]) = blobs[i];
+      written_.erase(
+          std::remove(written_.begin(), written_.end(), norm->outputs[0]),
+          written_.end());
       norm->outputs = {NewValue(layer.tops[0], layer)};
       return absl::OkStatus();
     }
@@ -252,7 +269,7 @@ class Builder {
     if (layer.type == "BatchNorm") {
       PD_RETURN_IF_ERROR(AddBatchNorm(layer, blobs, &node));
     } else {
-      const auto forms = FormsOf(layer.type);
+      const auto forms = FormsOf(layer.type, blobs.size());
       for (size_t i = 0; i < blobs.size(); ++i) {
         PD_ASSIGN_OR_RETURN(
             std::string weight,
@@ -260,6 +277,7 @@ class Builder {
         node.inputs.push_back(std::move(weight));
       }
     }
+    if (IsCaffeRecurrent(layer.type)) return AddRecurrent(layer, node, blobs);
     for (const auto& [name, numbers] : layer.params)
       node.attrs[name] = TensorOf(numbers);
     node.attrs["bottoms"] =
@@ -270,16 +288,31 @@ class Builder {
     return absl::OkStatus();
   }
 
+  // `node` has the bottoms and the weights as inputs.
+  absl::Status AddRecurrent(const CaffeLayer& layer, const OnnxFileNode& node,
+                            const std::vector<Array>& blobs) {
+    CaffeRecurrent recurrent;
+    recurrent.layer = &layer;
+    const auto weights =
+        node.inputs.end() - static_cast<std::ptrdiff_t>(blobs.size());
+    recurrent.bottoms.assign(node.inputs.begin(), weights);
+    recurrent.weights.assign(weights, node.inputs.end());
+    for (const Array& blob : blobs)
+      recurrent.weight_shapes.push_back(blob.shape);
+    for (const std::string& top : layer.tops)
+      recurrent.tops.push_back(NewValue(top, layer));
+    return AddCaffeRecurrent(recurrent, &names_, &file_.graph);
+  }
+
   void AddOutputs() {
-    for (const OnnxFileNode& node : file_.graph.nodes)
-      for (const std::string& output : node.outputs)
-        if (read_.count(output) == 0) {
-          OnnxFileValue value;
-          value.name = output;
-          value.is_tensor = true;
-          value.element_type = kOnnxFloat;
-          file_.graph.outputs.push_back(std::move(value));
-        }
+    for (const std::string& output : written_)
+      if (read_.count(output) == 0) {
+        OnnxFileValue value;
+        value.name = output;
+        value.is_tensor = true;
+        value.element_type = kOnnxFloat;
+        file_.graph.outputs.push_back(std::move(value));
+      }
   }
 
   const CaffeNet& net_;
@@ -288,7 +321,8 @@ class Builder {
   std::map<std::string, std::string> values_;  // by blob: its value now
   std::map<std::string, const CaffeLayer*> last_writer_;  // by blob
   std::set<std::string> names_;                           // taken
-  std::set<std::string> read_;  // values that a layer reads
+  std::vector<std::string> written_;  // values of layers' tops
+  std::set<std::string> read_;        // values that a layer reads
 };
 
 }  // namespace
@@ -296,7 +330,7 @@ class Builder {
 NamedArrays CaffeWeights(const CaffeNet& net) {
   NamedArrays arrays;
   for (const CaffeLayer& layer : net.layers) {
-    const auto forms = FormsOf(layer.type);
+    const auto forms = FormsOf(layer.type, layer.blobs.size());
     for (size_t i = 0; i < layer.blobs.size(); ++i)
       arrays[i < forms.size() ? absl::StrCat(layer.name, ".", forms[i]->name)
                               : absl::StrCat(layer.name, ".", i)] =

@@ -258,6 +258,137 @@ def detector():
     return net
 
 
+def ssd():
+    """A detector with its boxes. OpenCV has the rows in another order and zeros behind them: Caffe's is by class."""
+    net = Net("ssd", {"data": (2, 3, 48, 40)})
+    x = net.conv("conv4", "data", 3, 8, 3, "pad: 1 stride: 4")
+    y = net.conv("conv5", x, 8, 12, 3, "pad: 1 stride: 2")
+    parts = {"loc": [], "conf": [], "prior": []}
+    for name, source, cin, boxes, prior in (
+            ("conv4", x, 8, 4, "min_size: 9 max_size: 14.5 aspect_ratio: 2 flip: true clip: false variance: 0.1 "
+                               "variance: 0.1 variance: 0.2 variance: 0.2 offset: 0.5"),
+            ("conv5", y, 12, 6, "min_size: 18 min_size: 24 aspect_ratio: 3 flip: true clip: true variance: 0.15 "
+                                "step: 8 offset: 0.4")):
+        for part, size in (("loc", 4), ("conf", 3)):
+            head = net.conv(f"{name}_{part}", source, cin, boxes * size, 3, "pad: 1", relu=False)
+            head = net.layer(f"{name}_{part}_perm", "Permute", head, None,
+                             "permute_param { order: 0 order: 2 order: 3 order: 1 }")
+            parts[part].append(net.layer(f"{name}_{part}_flat", "Flatten", head, None, "flatten_param { axis: 1 }"))
+        parts["prior"].append(net.layer(f"{name}_prior", "PriorBox", [source, "data"], None,
+                                        f"prior_box_param {{ {prior} }}"))
+    loc, conf, prior = (net.layer(f"mbox_{part}", "Concat", parts[part], None,
+                                  f"concat_param {{ axis: {2 if part == 'prior' else 1} }}")
+                        for part in ("loc", "conf", "prior"))
+    conf = net.layer("conf_reshape", "Reshape", conf, None, "reshape_param { shape { dim: 0 dim: -1 dim: 3 } }")
+    conf = net.layer("conf_softmax", "Softmax", conf, None, "softmax_param { axis: 2 }")
+    conf = net.layer("conf_flatten", "Flatten", conf, None, "flatten_param { axis: 1 }")
+    for name, code, keep, more in (("detection_out", "CENTER_SIZE", 30, ""),
+                                   ("corners", "CORNER", 12, "variance_encoded_in_target: false")):
+        net.layer(name, "DetectionOutput", [loc, conf, prior], None,
+                  "detection_output_param { num_classes: 3 share_location: true background_label_id: 0 "
+                  "nms_param { nms_threshold: 0.45 top_k: 40 } save_output_param { output_directory: \"out\" } "
+                  f"code_type: {code} keep_top_k: {keep} confidence_threshold: 0.3 {more} }}")
+    net.fix = lambda rows: np.array(sorted((row for row in rows.reshape(-1, 7).tolist() if row[1] > 0),
+                                           key=lambda row: (row[0], row[1], -row[2])), np.float32)[None, None]
+    return net
+
+
+def priors():
+    """Boxes of a picture of given extents, and what Caffe says where nothing is found: by hand."""
+    net = Net("priors", {"data": (1, 3, 20, 20), "map": (1, 2, 2, 3), "loc": (2, 24), "conf": (2, 12)})
+    net.layer("boxes", "PriorBox", ["map", "data"], None,
+              "prior_box_param { min_size: 4 img_h: 10 img_w: 30 clip: true }")
+    fine = net.layer("fine", "PriorBox", ["map", "data"], None,
+                     "prior_box_param { min_size: 3 max_size: 12 aspect_ratio: 4 flip: false step_h: 8 step_w: 6 "
+                     "variance: 0.5 }")
+    more = "detection_output_param { num_classes: 2 nms_param { nms_threshold: 0.5 } confidence_threshold: 0.99 }"
+    net.layer("none", "DetectionOutput", ["loc", "conf", "boxes"], None, more)
+    net.layer("sizes", "DetectionOutput", ["loc", "conf", "boxes"], None,
+              "detection_output_param { num_classes: 2 background_label_id: -1 code_type: CORNER_SIZE "
+              "nms_param { nms_threshold: 0.5 top_k: 1 } }")
+    feeds = {"data": np.zeros((1, 3, 20, 20)), "map": np.zeros((1, 2, 2, 3)), "loc": RNG.normal(0, 1, (2, 24)),
+             "conf": RNG.uniform(0, .9, (2, 12))}
+
+    def cells(sizes, step, image, offset=.5):
+        rows = [[(x + offset) * step[1] - w / 2, (y + offset) * step[0] - h / 2, (x + offset) * step[1] + w / 2,
+                 (y + offset) * step[0] + h / 2] for y in range(2) for x in range(3) for w, h in sizes]
+        return np.array(rows) / [image[1], image[0], image[1], image[0]]
+    boxes = np.clip(cells([(4, 4)], (5, 10), (10, 30)), 0, 1)
+    fines = cells([(3, 3), (6, 6), (6, 1.5)], (8, 6), (20, 20))
+    out = {"boxes": np.stack([boxes.ravel(), np.full(24, .1)])[None],
+           "fine": np.stack([fines.ravel(), np.full(72, .5)])[None],
+           "none": np.array([[0] + [-1] * 6, [1] + [-1] * 6])[None, None]}
+    size = np.concatenate([boxes[:, 2:] - boxes[:, :2]] * 2, 1)
+    rows = []
+    for n in range(2):
+        decoded = boxes + .1 * feeds["loc"][n].reshape(-1, 4) * size
+        for label in range(2):
+            scores = feeds["conf"][n].reshape(-1, 2)[:, label]
+            best = scores.argmax()
+            rows.append([n, label, scores[best], *decoded[best]])
+    out["sizes"] = np.array(rows)[None, None]
+    del out["boxes"]  # read
+    net.answers = [{name: value.astype(np.float32) for name, value in values.items()} for values in (feeds, out)]
+    return net
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def recurrent():
+    """Caffe's LSTM and RNN, which begin anew where cont is 0: by their formulas in float64."""
+    steps, records, width, units, still = 6, 3, 4, 5, 2
+    net = Net("recurrent", {"x": (steps, records, 2, 2), "cont": (steps, records), "still": (records, still),
+                            "h": (1, records, units), "c": (1, records, units)})
+    feeds = {name: RNG.normal(0, 1, shape) for name, shape in net.inputs.items()}
+    feeds["cont"] = np.ones((steps, records))
+    feeds["cont"][0] = 0
+    feeds["cont"][3, 1] = feeds["cont"][2, 2] = feeds["cont"][4, 2] = 0
+    feeds = {name: value.astype(np.float32) for name, value in feeds.items()}
+    x = feeds["x"].reshape(steps, records, width).astype(float)
+    out = {}
+
+    def weights(*shapes):
+        return [RNG.normal(0, .5, shape).astype(np.float32) for shape in shapes]
+
+    def lstm(w, b, v, fixed=0, h=0, c=0):
+        h, c, ys = np.zeros((records, units)) + h, np.zeros((records, units)) + c, []
+        for t in range(steps):
+            keep = feeds["cont"][t][:, None]
+            i, f, o, g = np.split(x[t] @ w.T + b + fixed + (h * keep) @ v.T, 4, 1)
+            c = keep * (sigmoid(f) * c) + sigmoid(i) * np.tanh(g)
+            h = sigmoid(o) * np.tanh(c)
+            ys.append(h)
+        return np.array(ys), h[None], c[None]
+
+    def rnn(w, b, v, wo, bo, fixed=0, h=0):
+        h, ys = np.zeros((records, units)) + h, []
+        for t in range(steps):
+            h = np.tanh(x[t] @ w.T + b + fixed + (h * feeds["cont"][t][:, None]) @ v.T)
+            ys.append(np.tanh(h @ wo.T + bo))
+        return np.array(ys), h[None]
+
+    params = f"recurrent_param {{ num_output: {units} weight_filler {{ type: \"uniform\" }} }}"
+    exposed = f"recurrent_param {{ num_output: {units} expose_hidden: true }}"
+    w, b, v = blobs = weights((4 * units, width), (4 * units,), (4 * units, units))
+    net.layer("lstm", "LSTM", ["x", "cont"], None, params, blobs)
+    out["lstm"] = lstm(w, b, v)[0]
+    w, b, s, v = blobs = weights((4 * units, width), (4 * units,), (4 * units, still), (4 * units, units))
+    net.layer("lstm_all", "LSTM", ["x", "cont", "still", "h", "c"], ["lstm_y", "lstm_h", "lstm_c"], exposed, blobs)
+    # Caffe forgets the states that it is given where the first cont is 0.
+    out["lstm_y"], out["lstm_h"], out["lstm_c"] = lstm(w, b, v, feeds["still"] @ s.T, feeds["h"][0], feeds["c"][0])
+    w, b, v, wo, bo = blobs = weights((units, width), (units,), (units, units), (units, units), (units,))
+    net.layer("rnn", "RNN", ["x", "cont"], None, params, blobs)
+    out["rnn"] = rnn(w, b, v, wo, bo)[0]
+    w, b, s, v, wo, bo = blobs = weights((units, width), (units,), (units, still), (units, units), (units, units),
+                                         (units,))
+    net.layer("rnn_all", "RNN", ["x", "cont", "still", "h"], ["rnn_y", "rnn_h"], exposed, blobs)
+    out["rnn_y"], out["rnn_h"] = rnn(w, b, v, wo, bo, feeds["still"] @ s.T, feeds["h"][0])
+    net.answers = (feeds, {name: value.astype(np.float32) for name, value in out.items()})
+    return net
+
+
 def elementwise():
     net = Net("elementwise", {"data": (1, 6, 7, 9)})
     a, b = net.layer("slice", "Slice", "data", ["left", "right"], "slice_param { axis: 1 slice_point: 2 }")
@@ -357,11 +488,15 @@ def write(net, folder):
             judge.setInput(value, name)
         names = judge.getUnconnectedOutLayersNames()
         outs = dict(zip(names, judge.forward(names)))
+        if hasattr(net, "fix"):
+            outs = {name: net.fix(value) for name, value in outs.items()}
     np.savez_compressed(base + ".npz", **feeds, **{"out." + name: value for name, value in outs.items()})
     print(net.name, {name: np.shape(value) for name, value in outs.items()})
 
 
 if __name__ == "__main__":
     os.makedirs(sys.argv[1], exist_ok=True)
-    for make in (lenet, alexnet, vgg, googlenet, resnet, squeezenet, mobilenet, fcn, detector, elementwise, formulas):
+    networks = (lenet, alexnet, vgg, googlenet, resnet, squeezenet, mobilenet, fcn, detector, elementwise, formulas, ssd,
+                priors, recurrent)
+    for make in networks:
         write(make(), sys.argv[1])

@@ -69,7 +69,7 @@ TEST(Caffe, AnswersOfEveryNetwork) {
       ExpectNear(got->at(name), array, name);
     }
   }
-  EXPECT_EQ(networks, 11);
+  EXPECT_EQ(networks, 14);
 }
 
 TEST(Caffe, NormsAndScalesAreOne) {
@@ -123,10 +123,10 @@ TEST(Caffe, SaysWhatIsWrong) {
     return std::string(status.message());
   };
   EXPECT_EQ(error("layer { name: 'a' type: 'Interp' bottom: 'data' top: 'a' }"
-                  "layer { name: 'b' type: 'LSTM' bottom: 'a' top: 'b' }"
+                  "layer { name: 'b' type: 'ROIPooling' bottom: 'a' top: 'b' }"
                   "layer { name: 'c' type: 'Interp' bottom: 'b' top: 'c' }"),
             "types of layers that are not supported (and the first of their "
-            "layers): 'Interp' ('a'), 'LSTM' ('b')");
+            "layers): 'Interp' ('a'), 'ROIPooling' ('b')");
   EXPECT_TRUE(absl::StrContains(
       error("layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' }"),
       "deploy.prototxt"));
@@ -163,6 +163,91 @@ TEST(Caffe, SaysWhatIsWrong) {
       error("layer { name: 't' type: 'Tile' bottom: 'data' top: 't' tile_param "
             "{ axis: 7 tiles: 2 } }"),
       "node 't' (caffe:Tile): axis is 7; a tensor of 4 dimensions has [-4, 3]");
+}
+
+TEST(Caffe, SaysWhatIsWrongWithBoxes) {
+  const auto error = [](const std::string& layer) {
+    const absl::Status status = Loaded(After(absl::StrCat(
+        "layer { name: 'loc' type: 'Input' top: 'loc' input_param { shape { "
+        "dim: 1 dim: 8 } } }"
+        "layer { name: 'b' ",
+        layer, " top: 'b' }")));
+    EXPECT_FALSE(status.ok()) << layer;
+    return std::string(status.message());
+  };
+  EXPECT_TRUE(absl::StrContains(
+      error("type: 'PriorBox' bottom: 'data' bottom: 'data' prior_box_param { "
+            "min_size: 4 max_size: 8 max_size: 9 }"),
+      "1 min_size, 2 max_size, 4 variance"));
+  EXPECT_TRUE(absl::StrContains(
+      error("type: 'PriorBox' bottom: 'data' bottom: 'data' prior_box_param { "
+            "min_size: -4 }"),
+      "a size, ratio or variance is -4"));
+  EXPECT_TRUE(absl::StrContains(
+      error("type: 'PriorBox' bottom: 'data' bottom: 'data' prior_box_param { "
+            "min_size: 4 step_h: 3 }"),
+      "step_h and step_w are 3 and 0"));
+  EXPECT_TRUE(absl::StrContains(
+      error("type: 'DetectionOutput' bottom: 'loc' bottom: 'loc' bottom: 'loc' "
+            "detection_output_param { num_classes: 2 share_location: false }"),
+      "share_location"));
+  EXPECT_TRUE(absl::StrContains(
+      error("type: 'DetectionOutput' bottom: 'loc' bottom: 'loc' bottom: 'loc' "
+            "detection_output_param { num_classes: 2 }"),
+      "its boxes have shape [-1, 8]; expected [1, 2, n]"));
+}
+
+// A recurrence of one unit over steps of two numbers.
+CaffeNet Recurrent(const std::string& type) {
+  CaffeNet net;
+  net.inputs = {{"x", {4, 1, 2}}, {"cont", {4, 1}}};
+  CaffeLayer layer;
+  layer.name = "r";
+  layer.type = type;
+  layer.bottoms = {"x", "cont"};
+  layer.tops = {"r"};
+  layer.params["num_output"] = {1};
+  const int64_t rows = type == "LSTM" ? 4 : 1;
+  const auto ones = [](const Shape& shape) {
+    return MakeArray<float>(
+        shape, std::vector<float>(
+                   static_cast<size_t>(shape.size() < 2 ? shape[0]
+                                                        : shape[0] * shape[1]),
+                   1));
+  };
+  layer.blobs = {ones({rows, 2}), ones({rows}), ones({rows, 1})};
+  if (type == "RNN") {
+    layer.blobs.push_back(ones({1, 1}));
+    layer.blobs.push_back(ones({1}));
+  }
+  net.layers = {layer};
+  return net;
+}
+
+TEST(Caffe, RecurrencesThatDoNotFit) {
+  for (const std::string type : {"LSTM", "RNN"}) {
+    const CaffeNet good = Recurrent(type);
+    ASSERT_TRUE(CaffeAsOnnx(good, nullptr).ok());
+    const auto refused = [&](auto change, const char* why) {
+      CaffeNet net = good;
+      change(&net.layers[0]);
+      const auto graph = CaffeAsOnnx(net, nullptr);
+      ASSERT_FALSE(graph.ok()) << why;
+      EXPECT_TRUE(absl::StrContains(graph.status().message(), why))
+          << graph.status();
+    };
+    refused([](CaffeLayer* l) { l->bottoms = {"x"}; }, "it has 1 bottoms");
+    refused([](CaffeLayer* l) { l->blobs.clear(); }, "it has no weights");
+    refused([](CaffeLayer* l) { l->blobs.pop_back(); }, "weights and 1 tops");
+    refused([](CaffeLayer* l) { l->tops.push_back("t"); }, "and 2 tops");
+    refused([](CaffeLayer* l) { l->params["expose_hidden"] = {1}; },
+            "and the states");
+    refused([](CaffeLayer* l) { l->params["num_output"] = {2}; },
+            "num_output is 2");
+    refused([](CaffeLayer* l) { l->params["num_output"] = {1e300}; },
+            "num_output is 1e+300");
+    refused([](CaffeLayer* l) { l->params.clear(); }, "num_output is 0");
+  }
 }
 
 TEST(Caffe, WeightsWithoutNumbersAreRefused) {
@@ -221,7 +306,8 @@ TEST(Caffe, HostileParameters) {
       "axis",   "num_axes", "kernel_size", "stride",      "pad",
       "group",  "tiles",    "shape",       "slice_point", "end_axis",
       "offset", "order",    "top_k",       "pool",        "local_size",
-      "coeff",  "dilation", "num_output",  "kernel_h"};
+      "coeff",  "dilation", "num_output",  "kernel_h",    "min_size",
+      "img_h",  "step",     "num_classes", "keep_top_k",  "code_type"};
   int refused = 0, taken = 0;
   for (const std::string& type : OnnxImportTypes()) {
     if (!absl::StartsWith(type, "caffe:")) continue;

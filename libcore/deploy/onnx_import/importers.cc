@@ -18,34 +18,22 @@ constexpr int64_t kMaxStructural = 64;
 const std::map<std::string, OnnxImportEntry>& Table() {
   static const auto* table = [] {
     auto* all = new std::map<std::string, OnnxImportEntry>;
-    for (const OnnxImportEntries& part : {ActivationImports(),
-                                          AttentionImports(),
-                                          CaffeNetworkImports(),
-                                          CaffeTensorImports(),
-                                          ControlFlowImports(),
-                                          ConvImports(),
-                                          ElementwiseImports(),
-                                          IndexImports(),
-                                          LinearAttentionImports(),
-                                          LossImports(),
-                                          MatmulImports(),
-                                          NormImports(),
-                                          PadImports(),
-                                          PoolImports(),
-                                          QuantizeImports(),
-                                          RandomImports(),
-                                          RecurrentImports(),
-                                          ReduceImports(),
-                                          ResizeImports(),
-                                          ScatterImports(),
-                                          SequenceImports(),
-                                          ShapeImports(),
-                                          SignalImports(),
-                                          TensorflowImports(),
-                                          TensorflowListImports(),
-                                          TextImports(),
-                                          TrainingImports(),
-                                          VisionImports()})
+    for (const OnnxImportEntries& part :
+         {ActivationImports(),  AttentionImports(),
+          CaffeBoxImports(),    CaffeNetworkImports(),
+          CaffeTensorImports(), ControlFlowImports(),
+          ConvImports(),        ElementwiseImports(),
+          IndexImports(),       LinearAttentionImports(),
+          LossImports(),        MatmulImports(),
+          NormImports(),        PadImports(),
+          PoolImports(),        QuantizeImports(),
+          RandomImports(),      RecurrentImports(),
+          ReduceImports(),      ResizeImports(),
+          ScatterImports(),     SequenceImports(),
+          ShapeImports(),       SignalImports(),
+          TensorflowImports(),  TensorflowListImports(),
+          TextImports(),        TrainingImports(),
+          VisionImports()})
       for (const OnnxImportEntry& entry : part)
         PD_INVARIANT(all->emplace(entry.onnx_type, entry).second);
     return all;

@@ -30,6 +30,7 @@ const OnnxImportEntry* FindOnnxImport(const std::string& domain,
 // The parts, by family.
 OnnxImportEntries ActivationImports();
 OnnxImportEntries AttentionImports();
+OnnxImportEntries CaffeBoxImports();
 OnnxImportEntries CaffeNetworkImports();
 OnnxImportEntries CaffeTensorImports();
 OnnxImportEntries ControlFlowImports();
