@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "formats/torch.h"
 #include "formats/torch_window.h"
 #include "formats/zip_archive.h"
 #include "libcore/base/error.h"
@@ -23,6 +24,8 @@ using ArgKind = TorchArgument::Kind;
 
 // An entry of every archive; others come before it.
 constexpr char kFormat[] = "/archive_format";
+// The first entry of archives of PyTorch 2.1 to 2.7.
+constexpr absl::string_view kOldProgram = "serialized_exported_program.json";
 constexpr absl::string_view kFolders[] = {"/data/weights/", "/data/constants/",
                                           "/models/"};
 
@@ -76,12 +79,20 @@ std::string OptionalTensor(const json& value) {
 
 TorchArgument ArgumentOf(const json& in) {
   TorchArgument out;
-  if (!in.is_object() || in.size() != 1) {
+  // Old files have the forms that an argument has not as null.
+  auto given = in.end();
+  int forms = 0;
+  for (auto it = in.begin(); in.is_object() && it != in.end(); ++it)
+    if (!it->is_null()) {
+      given = it;
+      ++forms;
+    }
+  if (forms != 1) {
     out.kind = in.is_null() ? ArgKind::kNone : ArgKind::kOther;
     return out;
   }
-  const std::string& form = in.begin().key();
-  const json& value = in.begin().value();
+  const std::string& form = given.key();
+  const json& value = given.value();
   const auto one = [&](ArgKind kind, int64_t integer) {
     out.kind = kind;
     out.ints = {integer};
@@ -299,6 +310,27 @@ class Archive {
     return absl::OkStatus();
   }
 
+  // The same as torch.save has it, of PyTorch 2.1 to 2.7: under one of two
+  // names.
+  absl::Status TakeSaved(const std::string& stem, NamedArrays* out) {
+    auto bytes = Read(stem + ".pt");
+    if (absl::IsNotFound(bytes.status())) bytes = Read(stem + ".json");
+    PD_RETURN_IF_ERROR(bytes.status());
+    if (bytes->size == 0) return absl::OkStatus();
+    const auto saved = ParseTorch(*bytes);
+    if (!saved.ok()) return Annotate(saved.status(), stem);
+    const auto* dict = saved->As<PickleDict>();
+    if (dict == nullptr)
+      return DataLoss("'%s' has %s; expected a dict of tensors", stem,
+                      TypeName(*saved));
+    for (const auto& [key, value] : dict->items) {
+      const auto* name = key.As<std::string>();
+      const auto* array = value.As<Array>();
+      if (name != nullptr && array != nullptr) (*out)[*name] = *array;
+    }
+    return absl::OkStatus();
+  }
+
  private:
   static constexpr size_t kMostUnpacked = 16;
 
@@ -314,7 +346,7 @@ class Archive {
 
 bool IsTorchExport(absl::string_view bytes) {
   const absl::string_view name = FirstZipName(bytes);
-  return absl::EndsWith(name, kFormat) ||
+  return absl::EndsWith(name, kFormat) || name == kOldProgram ||
          std::any_of(std::begin(kFolders), std::end(kFolders),
                      [&](absl::string_view folder) {
                        return absl::StrContains(name, folder);
@@ -330,12 +362,14 @@ absl::StatusOr<DType> DTypeFromTorch(int64_t scalar_type) {
 
 absl::StatusOr<TorchExport> ParseTorchExport(const FileBytes& file) {
   PD_ASSIGN_OR_RETURN(Archive archive, Archive::Open(file));
-  const auto model = archive.ReadJson("models/model.json");
+  auto model = archive.ReadJson("models/model.json");
+  const bool old = absl::IsNotFound(model.status());
+  if (old) model = archive.ReadJson(kOldProgram);
   if (absl::IsNotFound(model.status()))
     return DataLoss(
-        "it has no 'models/model.json'; expected a file as torch.export.save "
-        "of "
-        "PyTorch 2.15 writes it");
+        "it has neither 'models/model.json' nor '%s'; expected a file as "
+        "torch.export.save of PyTorch 2.15 or 2.2 to 2.5 writes it",
+        kOldProgram);
   PD_RETURN_IF_ERROR(model.status());
   const json& module = At(*model, "graph_module");
   const json& graph = At(module, "graph");
@@ -344,6 +378,12 @@ absl::StatusOr<TorchExport> ParseTorchExport(const FileBytes& file) {
   PD_RETURN_IF_ERROR(TakeSignature(At(module, "signature"), &out));
   PD_RETURN_IF_ERROR(TakeValues(At(graph, "tensor_values"), &out));
   TakeNodes(At(graph, "nodes"), &out);
+  if (old) {
+    PD_RETURN_IF_ERROR(
+        archive.TakeSaved("serialized_state_dict", &out.weights));
+    PD_RETURN_IF_ERROR(archive.TakeSaved("serialized_constants", &out.weights));
+    return out;
+  }
   PD_RETURN_IF_ERROR(archive.TakeWeights("weights", "model_weights_config.json",
                                          &out.weights));
   PD_RETURN_IF_ERROR(archive.TakeWeights(

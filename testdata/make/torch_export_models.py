@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small networks in the shapes of PyTorch's zoos with random weights, saved by torch.export.save: testdata/torch_export.
 
-    torch_export_models.py OUT
+    torch_export_models.py OUT [old]
 
-Needs PyTorch (made with 2.15.0). For each NAME: NAME.pt2, and NAME.npz with the arrays of the inputs and, as "out.VALUE",
+Needs PyTorch (made with 2.15.0; by "old", with 2.2.2 and 2.5.1, whose archives are others: NAME_torch2_2.pt2). For each NAME: NAME.pt2, and NAME.npz with the arrays of the inputs and, as "out.VALUE",
 what PyTorch answers. NAME_core is the same network after run_decompositions().
 """
 import os
@@ -253,6 +253,14 @@ if __name__ == "__main__":
     torch.manual_seed(5)
     out = sys.argv[1]
     os.makedirs(out, exist_ok=True)
+    if sys.argv[2:] == ["old"]:
+        version = "_torch" + "_".join(torch.__version__.split(".")[:2])
+        write(out, "cnn" + version, Cnn(), (torch.randn(3, 3, 20, 18),))
+        write(out, "masked" + version, Masked(), (torch.tensor([[3, 5, 0, 0], [1, 2, 9, 19]]),))
+        if version != "_torch2_2":  # there it has an attention for GPUs
+            write(out, "gpt" + version, Gpt(), (torch.randint(0, 30, (2, 9)),))
+        write(out, "shuffle" + version, Shuffle(), (torch.randn(2, 8, 9, 9),))
+        sys.exit()
     batch = torch.export.Dim("batch", min=1, max=64)
     write(out, "cnn", Cnn(), (torch.randn(3, 3, 20, 18),), core=True, dynamic_shapes=({0: batch},))
     write(out, "resnet", ResNet(), (torch.randn(2, 3, 33, 33),), core=True)
