@@ -80,9 +80,9 @@ class Nodes {
   int next_ = 0;
 };
 
-// What a layer's bottoms and weights are. Weights: of the input, its bias, of
-// an input that is the same in all steps, of the state; RNN: of the output, its
-// bias.
+// How a layer's bottoms and weights are arranged. Weights: of the input, its
+// bias, of an input that is the same in all steps, of the state; RNN: of the
+// output, its bias.
 struct RecurrentParts {
   bool lstm = false, fixed = false, exposed = false;
   int64_t units = 0;

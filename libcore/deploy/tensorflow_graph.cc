@@ -15,6 +15,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/tensorflow_import/call.h"
 #include "libcore/deploy/tensorflow_import/flatten.h"
+#include "libcore/deploy/tensorflow_import/frames.h"
 
 namespace pd {
 namespace {
@@ -31,7 +32,8 @@ const std::map<std::string, TfImportEntry>& TfTable() {
     auto* all = new std::map<std::string, TfImportEntry>;
     for (const TfImportEntries& part :
          {TfControlFlowImports(), TfElementwiseImports(), TfListImports(),
-          TfNetworkImports(), TfPictureImports(), TfShapeImports()})
+          TfNetworkImports(), TfPictureImports(), TfShapeImports(),
+          TfTableImports()})
       for (const TfImportEntry& entry : part)
         PD_INVARIANT(all->emplace(entry.op, entry).second);
     return all;
@@ -255,7 +257,7 @@ void DropUnread(OnnxFileGraph* graph) {
 }
 
 // The names of inputs and outputs are taken from nodes where `rename` says so.
-absl::StatusOr<OnnxFile> NetworkOf(const TfGraph& graph,
+absl::StatusOr<OnnxFile> NetworkOf(const TfGraph& as_read,
                                    const std::vector<GraphEnd>& inputs,
                                    const std::vector<GraphEnd>& outputs,
                                    bool rename, const NamedArrays& variables) {
@@ -266,6 +268,11 @@ absl::StatusOr<OnnxFile> NetworkOf(const TfGraph& graph,
   if (rename)
     for (const auto* ends : {&inputs, &outputs})
       for (const GraphEnd& end : *ends) taken.insert(end.name);
+  TfGraph structured;
+  if (HasTfFrames(as_read)) {
+    PD_ASSIGN_OR_RETURN(structured, FramesAsFunctions(as_read, wanted));
+  }
+  const TfGraph& graph = HasTfFrames(as_read) ? structured : as_read;
   PD_ASSIGN_OR_RETURN(const TfFlatGraph flat,
                       FlattenTf(graph, wanted, std::move(taken)));
   PD_RETURN_IF_ERROR(CheckOperators(graph, flat.nodes));
@@ -333,6 +340,12 @@ absl::StatusOr<OnnxFile> TensorflowAsOnnx(const TfGraph& graph) {
   std::vector<GraphEnd> inputs, outputs;
   for (const TfNode& node : graph.nodes) {
     const bool input = node.op == "Placeholder";
+    // An argument of a function is left when its calls are gone.
+    const auto said = node.attrs.find("shape");
+    if (input && read.count(node.name) == 0 &&
+        (said == node.attrs.end() || !said->second.shape.has_value() ||
+         !DTypeFromTensorflow(IntAttr(node, "dtype")).has_value()))
+      continue;
     if (input) {
       const auto shape = node.attrs.find("shape");
       inputs.push_back(

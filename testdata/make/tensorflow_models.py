@@ -6,8 +6,9 @@
 
 Needs TensorFlow (made with 2.21.0). For each NAME: the SavedModel NAME/, the same network frozen as NAME.pb, and NAME.npz with
 the arrays of the inputs and, as "out.NAME", what TensorFlow answers. Of `nchw`, which a CPU of TensorFlow does not run, the
-answers are those of the same network in NHWC. `v1` is saved as TensorFlow 1 did, `two` has two signatures and no
-NAME.pb, nor has `loops`, whose branches would be switches in it; `resnet` is frozen alone.
+answers are those of the same network in NHWC. `v1` and those of SESSIONS are saved as TensorFlow 1 did, whose loops and
+branches are frames and switches; so are those of loops.pb. `two` has two signatures and no NAME.pb, nor has `tables`;
+`resnet` is frozen alone.
 """
 import os
 import shutil
@@ -359,6 +360,105 @@ class Loops(tf.Module):
         return {"a": a, "b": b, "chosen": chosen, "grown": grown.stack(), "most": most[1], "once": once, "rounds": most[0]}
 
 
+class Cell:
+    """An LSTM as TensorFlow 1 calls its cells."""
+    state_size, output_size = (4, 4), 4
+
+    def __init__(self):
+        self.w, self.b = [tf.compat.v1.get_variable(name, initializer=numbers(*shape) * 0.5, use_resource=False)
+                          for name, shape in (("cell/w", (9, 16)), ("cell/b", (16,)))]
+
+    def zero_state(self, batch, dtype):
+        return tf.zeros((batch, 4), dtype), tf.zeros((batch, 4), dtype)
+
+    def __call__(self, x, state, scope=None):
+        c, h = state
+        i, g, f, o = tf.split(tf.matmul(tf.concat([x, h], 1), self.w) + self.b, 4, axis=1)
+        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+        h = tf.sigmoid(o) * tf.tanh(c)
+        return h, (c, h)
+
+
+def frames():
+    """Loops and branches in each other, as a session of TensorFlow 1 has them."""
+    v1 = tf.compat.v1
+    x, n = v1.placeholder(tf.float32, [None, 4], "x"), v1.placeholder(tf.int32, [], "n")
+    w = v1.get_variable("w", initializer=numbers(4, 4), use_resource=False)
+
+    def round_of(i, y):
+        y = v1.cond(tf.reduce_sum(y) > 0.5, lambda: tf.tanh(tf.matmul(y, w)), lambda: y + 0.75)
+        y = v1.while_loop(lambda j, z: j < i, lambda j, z: (j + 2, z * 1.25 + tf.cast(i, tf.float32)), [0, y])[1]
+        return i + 1, y
+    i, once = v1.while_loop(lambda i, y: tf.logical_and(i < n, tf.reduce_max(y) < 1e6), round_of, [0, x])
+    a, b = v1.cond(n > 2, lambda: (once[:1], tf.constant(1)), lambda: (x, n))
+    deep = v1.cond(n > 5, lambda: tf.constant(7.0),
+                   lambda: v1.cond(n > 1, lambda: tf.reduce_sum(once), lambda: tf.constant(2.0)))
+    plain = v1.cond(n > 2, lambda: tf.constant(3.0), lambda: tf.constant(4.0))
+    outs = {"a": a, "b": b, "deep": deep, "once": once, "plain": plain, "rounds": i}
+    return {"x": numbers(3, 4), "n": np.array(4, np.int32)}, outs
+
+
+def arrays():
+    """TensorArrays: written in a loop, scattered, gathered, their sizes."""
+    v1 = tf.compat.v1
+    x = v1.placeholder(tf.float32, [None, 3], "x")
+    count = tf.shape(x)[0]
+    rows = tf.TensorArray(tf.float32, size=count, clear_after_read=False).unstack(x)
+    kept = tf.TensorArray(tf.float32, size=0, dynamic_size=True, clear_after_read=False, element_shape=[3])
+
+    def round_of(i, kept, total):
+        row = rows.read(i) + total
+        return i + 1, kept.write(i, row * 2.0), total + row
+    i, kept, total = v1.while_loop(lambda i, kept, total: i < rows.size(), round_of, [0, kept, tf.zeros(3)])
+    fixed = tf.TensorArray(tf.float32, size=3, clear_after_read=False).write(1, total).write(0, total * 2.0).write(2, total - 1.0)
+    shuffled = tf.TensorArray(tf.float32, size=3, clear_after_read=False).scatter([2, 0, 1], x[:3])
+    outs = {"fixed": fixed.stack(), "kept": kept.stack(), "picked": kept.gather([2, 0]), "size": fixed.size(),
+            "shuffled": shuffled.stack(), "third": shuffled.read(2)}
+    return {"x": numbers(4, 3)}, outs
+
+
+def rnn():
+    """dynamic_rnn over sequences of their own lengths."""
+    v1 = tf.compat.v1
+    x, length = v1.placeholder(tf.float32, [None, 6, 5], "x"), v1.placeholder(tf.int32, [None], "length")
+    y, (c, h) = v1.nn.dynamic_rnn(Cell(), x, sequence_length=length, dtype=tf.float32)
+    return {"x": numbers(3, 6, 5), "length": np.array([4, 6, 2], np.int32)}, {"y": y, "c": c, "h": h}
+
+
+def tables():
+    """Tables of integers, and of texts that are looked up by integers."""
+    v1 = tf.compat.v1
+    ids = v1.placeholder(tf.int64, [None, 3], "ids")
+
+    def table(keys, values, default, kinds):
+        init = tf.lookup.KeyValueTensorInitializer(keys, values, *kinds)
+        return tf.lookup.StaticHashTable(init, default).lookup(ids)
+    outs = {"ids_out": table([3, 70000000000, -5], [10, 20, 30], -1, (tf.int64, tf.int64)),
+            "weights": table([3, 4], [0.5, -1.25], 9.0, (tf.int64, tf.float32))}
+    return {"ids": np.array([[3, 4, -5], [70000000000, 0, 3]])}, outs
+
+
+def session_of(maker, folder, name):
+    """A session's network: NAME/ with its variables and tables and, where it has no tables, NAME.pb frozen."""
+    v1 = tf.compat.v1
+    v1.disable_control_flow_v2()
+    graph = tf.Graph()
+    with graph.as_default(), v1.Session() as session:
+        feeds, outs = maker()
+        outs = {key: tf.identity(value, name="out/" + key) for key, value in outs.items()}
+        session.run([v1.global_variables_initializer(), v1.tables_initializer()])
+        answers = session.run(outs, {key + ":0": value for key, value in feeds.items()})
+        inputs = {key: graph.get_tensor_by_name(key + ":0") for key in feeds}
+        v1.saved_model.simple_save(session, folder, inputs, outs, legacy_init_op=v1.tables_initializer())
+        frozen = v1.graph_util.convert_variables_to_constants(
+            session, graph.as_graph_def(), ["out/" + key for key in outs])
+        if name != "tables":
+            with open(folder + ".pb", "wb") as file:
+                file.write(frozen.SerializeToString())
+        v1.enable_control_flow_v2()
+        return feeds, answers
+
+
 def as_v1(folder, feeds):
     """A session's graph with reference and resource variables."""
     graph = tf.Graph()
@@ -382,8 +482,8 @@ def tidy(folder):
             shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
 
 
-def frozen(function, folder):
-    graph = convert_variables_to_constants_v2(function, lower_control_flow=False).graph.as_graph_def()
+def frozen(function, folder, lower=False):
+    graph = convert_variables_to_constants_v2(function, lower_control_flow=lower).graph.as_graph_def()
     with open(folder + ".pb", "wb") as out:
         out.write(graph.SerializeToString())
 
@@ -397,6 +497,8 @@ def save(out, name, module):
         graph, answers = as_v1(folder, feeds)
         with open(folder + ".pb", "wb") as file:
             file.write(graph)
+    elif name in SESSIONS:
+        feeds, answers = session_of(SESSIONS[name], folder, name)
     elif isinstance(module, tuple):
         model, feeds = module
         if name in ("mobile", "recurrent"):
@@ -414,8 +516,8 @@ def save(out, name, module):
         if name == "two":
             signatures = {"encode": function, "decode": function}
         tf.saved_model.save(module, folder, signatures=signatures)
-        if name not in ("loops", "two"):
-            frozen(function, folder)
+        if name != "two":
+            frozen(function, folder, lower=name == "loops")
         run = getattr(module, "answers", module)
         answers = run(**{k: tf.constant(v) for k, v in feeds.items()})
     if os.path.isdir(folder):
@@ -424,12 +526,16 @@ def save(out, name, module):
     print(name)
 
 
+SESSIONS = {"arrays": arrays, "frames": frames, "rnn": rnn, "tables": tables}
+
+
 def main():
     out = sys.argv[1]
     os.makedirs(out, exist_ok=True)
     makers = {
         "arithmetic": Arithmetic, "convnet": Convnet, "encoder": Encoder, "heads": Heads, "inception": Inception, "loops": Loops,
-        "mobile": mobile, "nchw": Nchw, "recurrent": recurrent, "resnet": resnet, "shapes": Shapes, "text": Text, "two": Heads, "unet": Unet, "v1": lambda: None}
+        "mobile": mobile, "nchw": Nchw, "recurrent": recurrent, "resnet": resnet, "shapes": Shapes, "text": Text, "two": Heads, "unet": Unet, "v1": lambda: None,
+        **{name: lambda: None for name in SESSIONS}}
     for name, make in makers.items():
         if len(sys.argv) < 3 or name in sys.argv[2:]:
             save(out, name, make())

@@ -44,6 +44,12 @@ struct TfValue {
   int64_t version = 0;           ///< of the list, that this value is
 };
 
+/// A table of keys and their values.
+struct TfLookupTable {
+  Array keys, values;
+  bool texts = false;  ///< texts are among them, which no array holds
+};
+
 /// For a graph and the functions that its nodes run.
 struct TfShared {
   const TfGraph* graph = nullptr;
@@ -53,6 +59,8 @@ struct TfShared {
   int depth = 0;       ///< of the one that is imported now, in others
   /// By function that a loop runs: whether output i is argument i as it is.
   std::map<std::string, std::vector<bool>> handed_on;
+  /// By TfTableName; nothing until one is asked for.
+  std::optional<std::map<std::string, TfLookupTable>> tables;
 };
 
 /// The graph in the making, or the one in a node of it.
@@ -185,6 +193,7 @@ TfImportEntries TfListImports();
 TfImportEntries TfNetworkImports();
 TfImportEntries TfPictureImports();
 TfImportEntries TfShapeImports();
+TfImportEntries TfTableImports();
 
 }  // namespace pd
 

@@ -208,8 +208,11 @@ void ImportTimesFunction(TfCall* call) {
 void ImportSelect(TfCall* call) {
   std::string condition = call->In(0);
   const std::string x = call->In(1), y = call->In(2);
-  const int64_t rank = call->Rank(1), rows = call->Rank(0);
+  const int64_t rows = call->Rank(0);
+  int64_t rank = call->Rank(1);
   if (call->node().op == "Select" && rows != 0) {
+    // Both have one shape there.
+    if (rank < 0) rank = call->Rank(2);
     if (rows < 0 || rank < 0)
       call->Fail(Unimplemented("a condition whose shape is not known"));
     TfCall::Ints axes;

@@ -205,6 +205,46 @@ class CallTree {
   std::map<std::string, TfNode> arguments_;  // of the root
 };
 
+bool FillsTable(const TfNode& node) {
+  return node.op == "InitializeTableV2" || node.op == "LookupTableImportV2";
+}
+
+// The function that a node calls, if it calls one.
+std::string CalledName(const TfNode& node) {
+  const auto attr = node.attrs.find("f");
+  return attr == node.attrs.end() ? node.op : attr->second.text;
+}
+
+// Functions that fill tables, or call such ones as deep as calls may be.
+std::set<std::string> FillingFunctions(const TfGraph& graph) {
+  std::set<std::string> filling;
+  bool changed = true;
+  for (int depth = 0; changed && depth < kMaxCallDepth; ++depth) {
+    changed = false;
+    for (const auto& [name, function] : graph.functions) {
+      if (filling.count(name) > 0) continue;
+      for (const TfNode& node : function.nodes) {
+        if (!FillsTable(node) && filling.count(CalledName(node)) == 0) continue;
+        filling.insert(name);
+        changed = true;
+        break;
+      }
+    }
+  }
+  return filling;
+}
+
+// False for a value that is known only when it runs.
+bool TakeConstant(const TfNode& node, TfLookupTable* table, Array* array) {
+  const auto value = node.attrs.find("value");
+  if (node.op != "Const" || value == node.attrs.end()) return false;
+  if (value->second.kind == TfAttr::Kind::kTensor)
+    *array = value->second.tensor;
+  else
+    table->texts = true;
+  return true;
+}
+
 // Takes nodes after those that they read.
 class Flattener {
  public:
@@ -373,6 +413,44 @@ absl::StatusOr<std::map<std::string, std::string>> TfVariableKeys(
     }
   }
   return keys;
+}
+
+std::string TfTableName(const TfNode& table) {
+  const auto shared = table.attrs.find("shared_name");
+  return shared != table.attrs.end() && !shared->second.text.empty()
+             ? shared->second.text
+             : table.name;
+}
+
+absl::StatusOr<std::map<std::string, TfLookupTable>> TfTables(
+    const TfGraph& graph) {
+  const std::set<std::string> filling = FillingFunctions(graph);
+  std::map<std::string, TfLookupTable> tables;
+  CallTree tree(graph, nullptr);
+  std::vector<CallScope*> scopes = {tree.root()};
+  for (size_t i = 0; i < scopes.size(); ++i)
+    for (const auto& [name, node] : *scopes[i]->nodes) {
+      if (!FillsTable(*node)) {
+        if (filling.count(CalledName(*node)) == 0) continue;
+        PD_ASSIGN_OR_RETURN(const TfFunction* called, tree.Called(*node));
+        if (called == nullptr) continue;
+        PD_ASSIGN_OR_RETURN(CallScope * inner,
+                            tree.Enter(scopes[i], *node, *called));
+        scopes.push_back(inner);
+        continue;
+      }
+      if (node->inputs.size() < 3)
+        return DataLoss("node '%s' fills a table with nothing", name);
+      NodePlace places[3];
+      for (size_t k = 0; k < 3; ++k) {
+        PD_ASSIGN_OR_RETURN(places[k], tree.Origin(scopes[i], node->inputs[k]));
+      }
+      TfLookupTable table;
+      const bool keys = TakeConstant(*places[1].node, &table, &table.keys);
+      const bool values = TakeConstant(*places[2].node, &table, &table.values);
+      if (keys && values) tables[TfTableName(*places[0].node)] = table;
+    }
+  return tables;
 }
 
 }  // namespace pd

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "formats/tensorflow_file.h"
+#include "libcore/deploy/tensorflow_import/call.h"
 
 namespace pd {
 
@@ -47,6 +48,14 @@ absl::StatusOr<TfFlatFunction> FlattenTfFunction(const TfGraph& graph,
 /// node `restore` reads them.
 absl::StatusOr<std::map<std::string, std::string>> TfVariableKeys(
     const TfGraph& graph, const std::string& restore);
+
+/// The name by which nodes share a table: the shared one, or its node's.
+std::string TfTableName(const TfNode& table);
+
+/// By TfTableName: the tables that nodes of the graph, or of functions that
+/// these call, fill with constants.
+absl::StatusOr<std::map<std::string, TfLookupTable>> TfTables(
+    const TfGraph& graph);
 
 }  // namespace pd
 

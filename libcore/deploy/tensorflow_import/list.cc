@@ -2,6 +2,8 @@
 // TensorList* and TensorArray*V3, in which loops keep a tensor of each round.
 // A list that is made of a tensor stays the tensor. Another one is a tensor
 // array of the program, by nodes of the domain "tensorflow".
+#include <algorithm>
+
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx_import/node.h"
 #include "libcore/deploy/tensorflow_import/call.h"
@@ -162,7 +164,14 @@ void ImportLengthOf(TfCall* call) { GiveLength(call, 0); }
 // TensorArrays of TensorFlow 1: (handle, flow). The flow is the list here.
 void ImportArray(TfCall* call) {
   const std::string array = call->Emit("tensorflow:ListReserve", {});
-  GiveList(call, array, true, -1, 1);
+  const auto element = call->node().attrs.find("element_shape");
+  const bool ranked =
+      element != call->node().attrs.end() && element->second.shape.has_value();
+  GiveList(
+      call, array, true,
+      ranked ? static_cast<int64_t>(element->second.shape->size()) + 1 : -1, 1);
+  const std::string size = call->Bool("dynamic_size") ? "" : call->In(0);
+  if (call->ok()) call->build().values.at(call->OutName(1))->list->size = size;
   TfValue handle;  // nobody reads it but these operators
   handle.plain = array;
   handle.list = std::make_shared<TfList>();
@@ -177,9 +186,23 @@ void ImportScatterArray(TfCall* call) {
     const Array* number = call->build().Constant(order->inputs[i]);
     return number == nullptr ? std::nullopt : OnnxInts(*number);
   };
-  if (known(0) != Ints{0} || known(2) != Ints{1})
-    call->Fail(Unimplemented("elements that are no range from 0"));
-  GiveList(call, call->In(2), false, call->Rank(2));
+  std::string rows = call->In(2);
+  if (known(0) != Ints{0} || known(2) != Ints{1}) {
+    // Constant places: where each element's row is.
+    const std::optional<Ints> places = call->KnownInts(1);
+    Ints row_of(places.has_value() ? places->size() : 0, -1);
+    const auto count = static_cast<int64_t>(row_of.size());
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t place = (*places)[static_cast<size_t>(i)];
+      if (place < count && place >= 0) row_of[static_cast<size_t>(place)] = i;
+    }
+    if (count == 0 || std::count(row_of.begin(), row_of.end(), -1) > 0)
+      return call->Fail(Unimplemented(
+          "elements that are no range from 0, in this or another order"));
+    rows = call->Emit("Gather", {rows, call->ConstInts(row_of)},
+                      {{"axis", OnnxInt(0)}});
+  }
+  GiveList(call, rows, false, call->Rank(2));
 }
 
 void ImportReadArray(TfCall* call) {
