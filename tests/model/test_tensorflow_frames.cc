@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with loops, branches, arrays and tables of TensorFlow 1 is said
-// with its node, whatever a file has. The files are those of
+// Errors in loops, branches, arrays and tables of TensorFlow 1 name their node,
+// whatever a file has. The files are those of
 // testdata/make/tensorflow_models.py; test_tensorflow.cc has their answers.
 #include <gtest/gtest.h>
 

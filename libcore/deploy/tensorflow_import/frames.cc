@@ -79,7 +79,7 @@ struct Region {
   std::set<std::string> seen;
 };
 
-// What a region makes of a value: an argument's name, or nothing for a value of
+// How a region sees a value: by an argument's name, or as nothing for a value of
 // one of its nodes.
 using Border = std::function<absl::StatusOr<std::optional<std::string>>(
     const ValueName&, const TfNode&)>;
@@ -366,7 +366,7 @@ class Structurer {
                         AddFunction(name + "/cond", test, arguments, {go_on}));
     PD_ASSIGN_OR_RETURN(const std::string rounds,
                         AddFunction(name + "/body", body, arguments, outputs));
-    // What does not change is handed on.
+    // Fixed arguments are handed on.
     auto& given = graph_.functions[rounds].outputs;
     given.insert(given.end(),
                  arguments.begin() + static_cast<std::ptrdiff_t>(given.size()),
