@@ -147,27 +147,40 @@ class TfliteReader {
     PD_RETURN_IF_ERROR(ReadCodes());
     PD_ASSIGN_OR_RETURN(const FlatVector graphs, in_.Vector(model_, 2, 4));
     if (graphs.count == 0) return DataLoss("the file has no graph");
-    PD_ASSIGN_OR_RETURN(const FlatTable graph, in_.TableOf(graphs, 0));
+    PD_RETURN_IF_ERROR(ReadGraph(graphs, 0));
+    static_cast<TfliteGraph&>(out_) = std::move(graph_);
+    for (size_t i = 1; i < graphs.count; ++i) {
+      PD_RETURN_IF_ERROR(
+          Annotate(ReadGraph(graphs, i), absl::StrCat("graph ", i)));
+      out_.others.push_back(std::move(graph_));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // Graph `k` into `graph_`.
+  absl::Status ReadGraph(const FlatVector& graphs, size_t k) {
+    graph_ = TfliteGraph();
+    PD_ASSIGN_OR_RETURN(const FlatTable graph, in_.TableOf(graphs, k));
     PD_ASSIGN_OR_RETURN(const FlatVector tensors, in_.Vector(graph, 0, 4));
     for (size_t i = 0; i < tensors.count; ++i) {
       PD_ASSIGN_OR_RETURN(const FlatTable table, in_.TableOf(tensors, i));
       TfliteTensor tensor;
       PD_RETURN_IF_ERROR(
           Annotate(ReadTensor(table, &tensor), absl::StrCat("tensor ", i)));
-      out_.tensors.push_back(std::move(tensor));
+      graph_.tensors.push_back(std::move(tensor));
     }
-    PD_ASSIGN_OR_RETURN(out_.inputs, Indices(graph, 1, false));
-    PD_ASSIGN_OR_RETURN(out_.outputs, Indices(graph, 2, false));
+    PD_ASSIGN_OR_RETURN(graph_.inputs, Indices(graph, 1, false));
+    PD_ASSIGN_OR_RETURN(graph_.outputs, Indices(graph, 2, false));
     PD_ASSIGN_OR_RETURN(const FlatVector operators, in_.Vector(graph, 3, 4));
     for (size_t i = 0; i < operators.count; ++i) {
       PD_ASSIGN_OR_RETURN(const FlatTable table, in_.TableOf(operators, i));
       PD_RETURN_IF_ERROR(
           Annotate(ReadOperator(table), absl::StrCat("operator ", i)));
     }
-    return std::move(out_);
+    return absl::OkStatus();
   }
 
- private:
   // The codes of operators, which operators name by their places.
   absl::Status ReadCodes() {
     PD_ASSIGN_OR_RETURN(const FlatVector codes, in_.Vector(model_, 1, 4));
@@ -190,8 +203,8 @@ class TfliteReader {
                         in_.Numbers<int32_t>(table, i));
     for (const int32_t tensor : tensors)
       if (tensor < (optional ? -1 : 0) ||
-          tensor >= static_cast<int64_t>(out_.tensors.size()))
-        return DataLoss("tensor %d of %d", tensor, out_.tensors.size());
+          tensor >= static_cast<int64_t>(graph_.tensors.size()))
+        return DataLoss("tensor %d of %d", tensor, graph_.tensors.size());
     return tensors;
   }
 
@@ -282,7 +295,7 @@ class TfliteReader {
         out.options.push_back(FieldAt(field));
       }
     }
-    out_.operators.push_back(std::move(out));
+    graph_.operators.push_back(std::move(out));
     return absl::OkStatus();
   }
 
@@ -316,6 +329,7 @@ class TfliteReader {
   FlatTable model_;
   FlatVector buffers_;
   std::vector<TfliteOperator> codes_;
+  TfliteGraph graph_;  // the one that is read
   TfliteFile out_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks of TFLite (`.tflite`), which are FlatBuffers, as plain structs: the
-// first graph with its operators, tensors and constants. Reading checks every
+// graphs with their operators, tensors and constants. Reading checks every
 // offset against the file; whether operators make sense is the importer's
 // question.
 #ifndef PD_FORMATS_TFLITE_H_
@@ -45,10 +45,15 @@ struct TfliteOperator {
   std::vector<TfliteField> options;
 };
 
-struct TfliteFile {
+struct TfliteGraph {
   std::vector<TfliteTensor> tensors;
   std::vector<TfliteOperator> operators;  ///< each after those that it reads
   std::vector<int32_t> inputs, outputs;
+};
+
+/// The first graph, and those that its operators run: graph i is others[i - 1].
+struct TfliteFile : TfliteGraph {
+  std::vector<TfliteGraph> others;
 };
 
 /// Whether bytes begin as a file of TFLite does.

@@ -16,13 +16,16 @@ namespace pd {
 namespace {
 
 constexpr int64_t kTfliteOpset = 21;
+// Operators of graphs that others run, each time that they do.
+constexpr int64_t kMostOperators = int64_t{1} << 17;
 constexpr int kReshape = 22, kTransposeConv = 67, kCustom = 32;
 
 const std::map<int, TfliteImportEntry>& TfliteImports() {
   static const auto* table = [] {
     auto* all = new std::map<int, TfliteImportEntry>;
     for (const TfliteImportEntries& part :
-         {TfliteElementwiseImports(), TfliteNetworkImports(),
+         {TfliteControlFlowImports(), TfliteElementwiseImports(),
+          TfliteNetworkImports(), TfliteRecurrentImports(),
           TfliteShapeImports()})
       for (const TfliteImportEntry& entry : part)
         PD_INVARIANT(all->emplace(entry.code, entry).second);
@@ -40,7 +43,7 @@ std::string NameOf(const TfliteOperator& op) {
 
 // Where the file says a shape that one operator at most computes, nothing is
 // left of the arithmetic by which it gives the shape besides.
-bool ReadsInput(const TfliteFile& file, const TfliteOperator& op, size_t i) {
+bool ReadsInput(const TfliteGraph& file, const TfliteOperator& op, size_t i) {
   if (op.code == kTransposeConv) return i != 0;
   if (op.code != kReshape || i != 1 || op.outputs.empty()) return true;
   const Shape& shape = file.tensors[static_cast<size_t>(op.outputs[0])].shape;
@@ -49,7 +52,7 @@ bool ReadsInput(const TfliteFile& file, const TfliteOperator& op, size_t i) {
 }
 
 // The operators that the outputs hang on.
-std::vector<bool> NeededOperators(const TfliteFile& file) {
+std::vector<bool> NeededOperators(const TfliteGraph& file) {
   std::set<int32_t> read(file.outputs.begin(), file.outputs.end());
   std::vector<bool> needed(file.operators.size(), false);
   for (size_t k = file.operators.size(); k-- > 0;) {
@@ -63,12 +66,21 @@ std::vector<bool> NeededOperators(const TfliteFile& file) {
   return needed;
 }
 
-absl::Status CheckOperators(const TfliteFile& file,
-                            const std::vector<bool>& needed) {
+// Also of the graphs that operators run, each of which is looked at once.
+absl::Status CheckOperators(const TfliteFile& file) {
   std::map<std::string, int> missing;
-  for (size_t k = 0; k < file.operators.size(); ++k)
-    if (needed[k] && TfliteImports().count(file.operators[k].code) == 0)
-      ++missing[NameOf(file.operators[k])];
+  std::vector<const TfliteGraph*> graphs = {&file};
+  std::set<const TfliteGraph*> seen = {&file};
+  for (size_t g = 0; g < graphs.size(); ++g) {
+    const std::vector<bool> needed = NeededOperators(*graphs[g]);
+    for (size_t k = 0; k < needed.size(); ++k) {
+      if (!needed[k]) continue;
+      const TfliteOperator& op = graphs[g]->operators[k];
+      if (TfliteImports().count(op.code) == 0) ++missing[NameOf(op)];
+      for (const TfliteGraph* run : TfliteGraphsOf(file, op))
+        if (seen.insert(run).second) graphs.push_back(run);
+    }
+  }
   if (missing.empty()) return absl::OkStatus();
   return Unimplemented(
       "operators that are not supported (and their calls): %s",
@@ -77,7 +89,7 @@ absl::Status CheckOperators(const TfliteFile& file,
       }));
 }
 
-absl::StatusOr<OnnxFileValue> EndOf(const TfliteFile& file, int32_t tensor) {
+absl::StatusOr<OnnxFileValue> EndOf(const TfliteGraph& file, int32_t tensor) {
   const TfliteTensor& fact = file.tensors[static_cast<size_t>(tensor)];
   OnnxFileValue end;
   end.name = fact.name.empty() ? absl::StrCat("tensor_", tensor) : fact.name;
@@ -140,23 +152,33 @@ absl::Status TakeTfliteOutputs(TfliteBuild* build) {
 
 }  // namespace
 
-absl::StatusOr<OnnxFile> TfliteAsOnnx(const TfliteFile& tflite) {
-  const std::vector<bool> needed = NeededOperators(tflite);
-  PD_RETURN_IF_ERROR(CheckOperators(tflite, needed));
-  TfliteBuild build;
-  build.file = &tflite;
-  PD_RETURN_IF_ERROR(TakeTfliteInputs(&build));
-  for (size_t k = 0; k < tflite.operators.size(); ++k) {
+absl::Status ImportTfliteOperators(TfliteBuild* build) {
+  const std::vector<bool> needed = NeededOperators(*build->file);
+  for (size_t k = 0; k < needed.size(); ++k) {
     if (!needed[k]) continue;
-    const TfliteOperator& op = tflite.operators[k];
+    const TfliteOperator& op = build->file->operators[k];
     const TfliteImportEntry& entry = TfliteImports().at(op.code);
-    build.graph.Begin(absl::StrCat(entry.name, "_", k));
-    TfliteCall call(op, entry.onnx_type, &build);
+    if (++*build->ran > kMostOperators)
+      return Unimplemented("graphs that run have more than %d operators",
+                           kMostOperators);
+    build->graph.Begin(absl::StrCat(build->prefix, entry.name, "_", k));
+    TfliteCall call(op, entry.onnx_type, build);
     entry.import(&call);
     PD_RETURN_IF_ERROR(
-        Annotate(build.graph.status(),
+        Annotate(build->graph.status(),
                  absl::StrCat("operator ", k, " (", entry.name, ")")));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OnnxFile> TfliteAsOnnx(const TfliteFile& tflite) {
+  PD_RETURN_IF_ERROR(CheckOperators(tflite));
+  int64_t ran = 0;
+  TfliteBuild build;
+  build.file = build.whole = &tflite;
+  build.ran = &ran;
+  PD_RETURN_IF_ERROR(TakeTfliteInputs(&build));
+  PD_RETURN_IF_ERROR(ImportTfliteOperators(&build));
   PD_RETURN_IF_ERROR(TakeTfliteOutputs(&build));
   OnnxFile file;
   file.producer = "TFLite";

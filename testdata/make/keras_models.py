@@ -332,6 +332,18 @@ def maps(x):
             tf.matmul(x, x, transpose_a=True), tf.broadcast_to(x[:1], [5, 4, 6, 4]) + 1)
 
 
+@tf.function(input_signature=[tf.TensorSpec([3, 4], tf.float32), tf.TensorSpec([], tf.int32)])
+def control(x, n):
+    w = tf.constant(rng.normal(0, 0.6, (4, 4)).astype(np.float32))
+
+    def round_of(i, y):
+        y = tf.cond(tf.reduce_sum(y) > 0.5, lambda: tf.tanh(tf.matmul(y, w)), lambda: y + 0.75)
+        return i + 1, tf.while_loop(lambda j, z: j < i, lambda j, z: (j + 2, z * 1.25), [0, y])[1]
+    i, y = tf.while_loop(lambda i, y: (i < n) & (tf.reduce_max(y) < 100.0), round_of, [0, x])
+    a, b = tf.cond(n > 2, lambda: (x * 2.0, y), lambda: (y - 1.0, x))
+    return y, i, a, b
+
+
 if __name__ == "__main__":
     to_keras, to_tflite, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
     for folder in (to_keras, to_tflite):
@@ -353,7 +365,7 @@ if __name__ == "__main__":
             lite(model, os.path.join(to_tflite, name + "_fp16.tflite"), half=True)
         if name == "cnn":
             lite(model, os.path.join(to_tflite, name + "_int8.tflite"), integer=True)
-    for function in (elementwise, shapes, maps):
+    for function in (elementwise, shapes, maps, control):
         name = function.__name__ if hasattr(function, "__name__") else function.python_function.__name__
         if not wanted or name in wanted:
             lite(function, os.path.join(to_tflite, name + ".tflite"))

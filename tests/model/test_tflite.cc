@@ -81,7 +81,7 @@ TEST(Tflite, AnswersOfEveryNetwork) {
       ExpectAlike(got->at(name), array, name);
     }
   }
-  EXPECT_EQ(networks, 13);
+  EXPECT_EQ(networks, 15);
 }
 
 TfliteFile Parsed(const std::string& name) {
@@ -100,18 +100,73 @@ TEST(Tflite, SaysWhatIsWrong) {
   int changed = 0;
   for (TfliteOperator& op : file.operators)
     if (op.code == 3) {
-      op.code = 119;
+      op.code = 120;
       ++changed;
     }
   file.operators.back().code = 32;
   file.operators.back().custom = "Special";
   EXPECT_EQ(error(file),
             absl::StrCat("operators that are not supported (and their calls): "
-                         "'Special' (1), 'number 119' (",
+                         "'Special' (1), 'number 120' (",
                          changed, ")"));
   file = Parsed("cnn.tflite");
   file.operators.erase(file.operators.begin());
   EXPECT_TRUE(absl::StrContains(error(file), "made by no operator"));
+}
+
+TfliteOperator& OperatorOf(TfliteGraph* graph, int code) {
+  const auto op =
+      std::find_if(graph->operators.begin(), graph->operators.end(),
+                   [&](const TfliteOperator& op) { return op.code == code; });
+  EXPECT_NE(op, graph->operators.end()) << code;
+  return *op;
+}
+
+TEST(Tflite, SaysWhatIsWrongInGraphs) {
+  constexpr int kIf = 118, kWhile = 119;
+  const auto error = [](const TfliteFile& file) {
+    const auto graph = TfliteAsOnnx(file);
+    EXPECT_FALSE(graph.ok());
+    return std::string(graph.status().message());
+  };
+  const TfliteFile good = Parsed("control.tflite");
+  ASSERT_GE(good.others.size(), 8u);
+  TfliteFile file = good;
+  int changed = 0;
+  for (TfliteGraph& graph : file.others)
+    for (TfliteOperator& op : graph.operators)
+      if (op.code == 28) {  // TANH
+        op.code = 120;
+        ++changed;
+      }
+  EXPECT_EQ(error(file),
+            absl::StrCat("operators that are not supported (and their calls): "
+                         "'number 120' (",
+                         changed, ")"));
+  for (const int code : {kIf, kWhile}) {
+    file = good;
+    OperatorOf(&file, code).options[1].word = 1000;
+    EXPECT_TRUE(
+        absl::StrContains(error(file), "which the file has not") ||
+        absl::StrContains(error(file), "a graph that the file has not"));
+    file = good;
+    OperatorOf(&file, code).inputs.pop_back();
+    EXPECT_FALSE(error(file).empty());
+    file = good;
+    OperatorOf(&file, code).inputs.clear();
+    EXPECT_FALSE(error(file).empty());
+  }
+  // A round that runs the loop again.
+  file = good;
+  TfliteOperator& loop = OperatorOf(&file, kWhile);
+  const int32_t body = loop.options[1].word;
+  ASSERT_GE(body, 1);
+  TfliteGraph& round = file.others[static_cast<size_t>(body - 1)];
+  TfliteOperator again = loop;
+  again.inputs = round.inputs;
+  again.outputs = round.outputs;
+  round.operators = {again};
+  EXPECT_TRUE(absl::StrContains(error(file), "deep")) << error(file);
 }
 
 // Options, tensors and shapes that lie end in a status.
@@ -122,7 +177,8 @@ TEST(Tflite, HostileOperators) {
     const bool ok = graph.ok() && FromOnnx(Registry(), *graph).ok();
     ++(ok ? taken : refused);
   };
-  for (const char* name : {"unet.tflite", "shapes.tflite", "maps.tflite"}) {
+  for (const char* name : {"unet.tflite", "shapes.tflite", "maps.tflite",
+                           "control.tflite", "lstm.tflite"}) {
     TfliteFile file = Parsed(name);
     for (TfliteOperator& op : file.operators) {
       const TfliteOperator good = op;

@@ -119,13 +119,14 @@ LayoutTensor& TfliteCall::In(size_t i) {
     Fail(DataLoss("tensor %d is made by no operator before it", tensor));
     return none;
   }
-  const std::string& name = InFact(i).name;
+  const std::string name = absl::StrCat(build_->prefix, InFact(i).name);
   LayoutTensor& made = build_->values[tensor];
-  made = graph().Made(graph().Weight(graph().TakeName(name) && !name.empty()
-                                         ? name
-                                         : absl::StrCat("tensor_", tensor),
-                                     *known),
-                      known->shape, false, known->dtype);
+  made = graph().Made(
+      graph().Weight(graph().TakeName(name) && !InFact(i).name.empty()
+                         ? name
+                         : absl::StrCat(build_->prefix, "tensor_", tensor),
+                     *known),
+      known->shape, false, known->dtype);
   return made;
 }
 
@@ -200,8 +201,9 @@ std::string TfliteCall::Param(size_t i, const char* suffix,
     return "";
   }
   // Names of tensors need not differ from each other.
-  const std::string& name = InFact(i).name;
-  return graph().Weight(absl::StrCat(name, "/", suffix, op_.inputs[i]), *array);
+  return graph().Weight(
+      absl::StrCat(build_->prefix, InFact(i).name, "/", suffix, op_.inputs[i]),
+      *array);
 }
 
 std::string TfliteCall::Int64(size_t i) {

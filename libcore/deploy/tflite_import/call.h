@@ -18,11 +18,25 @@ namespace pd {
 
 /// The graph in the making.
 struct TfliteBuild {
-  const TfliteFile* file = nullptr;
+  const TfliteGraph* file = nullptr;
   LayoutGraph graph;
+  std::string prefix;  ///< of names of its tensors; ends in "/" or is ""
+  /// For operators that run other graphs of the file.
+  const TfliteFile* whole = nullptr;
+  int depth = 0;                           ///< of this one in others
+  int64_t* ran = nullptr;                  ///< operators of all that were run
   std::map<int32_t, LayoutTensor> values;  ///< by tensor
   std::map<int32_t, Array> made;           ///< constants that operators give
 };
+
+/// The graphs that an operator runs: WHILE its condition and its round, IF both
+/// branches. Those that the file has not are left out.
+std::vector<const TfliteGraph*> TfliteGraphsOf(const TfliteFile& file,
+                                               const TfliteOperator& op);
+
+/// Imports the operators that the outputs hang on, between inputs and outputs
+/// that are values of the build.
+absl::Status ImportTfliteOperators(TfliteBuild* build);
 
 class TfliteCall {
  public:
@@ -36,6 +50,8 @@ class TfliteCall {
 
   const char* onnx_type() const { return onnx_type_; }  ///< the table's word
   LayoutGraph& graph() { return build_->graph; }
+  TfliteBuild& build() { return *build_; }
+  const TfliteOperator& op() const { return op_; }
   bool ok() const { return build_->graph.ok(); }
   void Fail(const absl::Status& status) { build_->graph.Fail(status); }
 
@@ -114,8 +130,10 @@ struct TfliteImportEntry {
 using TfliteImportEntries = std::vector<TfliteImportEntry>;
 
 // The parts, by family.
+TfliteImportEntries TfliteControlFlowImports();
 TfliteImportEntries TfliteElementwiseImports();
 TfliteImportEntries TfliteNetworkImports();
+TfliteImportEntries TfliteRecurrentImports();
 TfliteImportEntries TfliteShapeImports();
 
 }  // namespace pd
