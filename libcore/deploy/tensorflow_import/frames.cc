@@ -79,8 +79,8 @@ struct Region {
   std::set<std::string> seen;
 };
 
-// How a region sees a value: by an argument's name, or as nothing for a value of
-// one of its nodes.
+// How a region sees a value: by an argument's name, or as nothing for a value
+// of one of its nodes.
 using Border = std::function<absl::StatusOr<std::optional<std::string>>(
     const ValueName&, const TfNode&)>;
 
