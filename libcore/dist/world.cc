@@ -93,6 +93,9 @@ std::pair<std::string, std::string> DifferentLines(const std::string& a,
 
 World::World() : hosts_({HostName()}) {}
 
+World::World(Transport* transport, int most)
+    : all_(transport), hosts_(static_cast<size_t>(most), HostName()) {}
+
 World::~World() {
   rings_.clear();
   transports_.clear();

@@ -50,6 +50,9 @@ class World {
       const LaunchedBy& launch);
   /// A world of one process, without an engine.
   World();
+  /// The members of `transport`, at most `most`, all on this host, without an
+  /// engine. `transport` outlives this.
+  World(Transport* transport, int most);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -62,6 +65,10 @@ class World {
   /// Processes on this process's host, and its number among them.
   int local_size() const;
   int local_rank() const;
+  /// How much a gradient of this process's part of a batch counts in the mean
+  /// over all parts: 1 where they have equally many records.
+  double weight() const { return weight_; }
+  void SetWeight(double weight) { weight_ = weight; }
   /// "rank 2 on node7".
   std::string NameOf(int rank) const;
 
@@ -97,6 +104,7 @@ class World {
   std::map<int, Communicator> rings_;
   int groups_ = 0;  // made so far, in all processes
   bool declared_ = false;
+  double weight_ = 1;
 };
 
 /// Whether this process speaks for the run, printing and writing: it is alone

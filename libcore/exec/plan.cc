@@ -155,7 +155,7 @@ absl::Status Plan::RunOnDevice(const RunContext& context, StepHook* hook) {
 
 absl::Status Plan::RunSteps(const RunContext& given, StepHook* hook) {
   RunContext context = given;
-  context.world = world_;
+  if (context.world == nullptr) context.world = world_;
   for (size_t i = 0; i < steps_.size(); ++i) {
     if (hook != nullptr) hook->Before(i);
     absl::Status status = Guarded([&] { return steps_[i](context); });

@@ -25,8 +25,8 @@ class World;
 struct RunContext {
   uint64_t seed = 0;  ///< the user's
   uint64_t step = 0;  ///< the training step, for random ops
-  /// The processes that work together; a plan sets its registry's. Null: this
-  /// one is alone.
+  /// The processes that work together; a plan sets its registry's where its
+  /// caller has set none. Null: this one is alone.
   const World* world = nullptr;
 };
 

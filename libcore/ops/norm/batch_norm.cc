@@ -18,9 +18,10 @@
 // The second gradient stands in norm_groups.h. sync_batch_norm: M, mean and
 // var, and the sums in X@GRAD, are of all processes that work together, of
 // which each has a part of the batch; Scale@GRAD and Bias@GRAD are of this
-// part, and in one process all is the same. Training with M = 1 is the
-// identity, as in PaddlePaddle: Y = X, the running statistics stay, Saved
-// outputs and the gradients of Scale and Bias are 0.
+// part, and in one process all is the same. A part whose gradient counts less
+// in the mean over all parts (World::weight) counts less in those sums too.
+// Training with M = 1 is the identity, as in PaddlePaddle: Y = X, the running
+// statistics stay, Saved outputs and the gradients of Scale and Bias are 0.
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -316,17 +317,19 @@ void BackwardChannel(const Norm& m, const BatchNormGradTensors& t, int64_t c,
 template <typename T>
 absl::Status BackwardTogether(const Norm& m, const BatchNormGradTensors& t,
                               const RunContext& run, double* numbers) {
+  const double weight = run.world->weight();
   ForEachChannel(m, [&](int64_t c) {
     ChannelSums sums;
     BackwardChannel<T>(m, t, c, nullptr, &sums);
-    numbers[2 * c] = sums.first;
-    numbers[2 * c + 1] = sums.second;
+    numbers[2 * c] = sums.first * weight;
+    numbers[2 * c + 1] = sums.second * weight;
   });
   const int64_t last = 2 * m.channels;
   numbers[last] = static_cast<double>(m.count());
   PD_RETURN_IF_ERROR(AddUp(run, numbers, last + 1));
   ForEachChannel(m, [&](int64_t c) {
-    const ChannelSums sums{numbers[last], numbers[2 * c], numbers[2 * c + 1]};
+    const ChannelSums sums{numbers[last], numbers[2 * c] / weight,
+                           numbers[2 * c + 1] / weight};
     BackwardChannel<T>(m, t, c, &sums);
   });
   return absl::OkStatus();
