@@ -169,8 +169,9 @@ absl::Status AddSharding(const TrainProgram& program,
 absl::StatusOr<ExchangePlan> PlanExchange(const TrainProgram& program) {
   const ShardPrograms& shards = *program.shards;
   int64_t numbers = 2;  // the loss, and whether a process has failed
-  for (const FeedSpec& gradient : shards.gradients)
-    numbers += NumElements(gradient.shape);
+  // How many rows a sparse gradient has depends on the data.
+  for (size_t i = 0; i < shards.gradients.size(); ++i)
+    if (!shards.rows[i]) numbers += NumElements(shards.gradients[i].shape);
   for (const std::string& name : shards.statistics)
     numbers += NumElements(program.main.global().FindVar(name)->shape);
   ExchangePlan plan;

@@ -31,17 +31,37 @@ absl::Status AddGradients(const TrainProgram& program, ShardPrograms* shards) {
     const VarDesc* var = program.main.global().FindVar(parameter);
     const VarDesc* made = program.main.global().FindVar(gradient);
     PD_INVARIANT(var != nullptr);
-    if (made != nullptr && made->kind != VarKind::kLodTensor)
-      return Unimplemented(
-          "the gradient of '%s' is sparse (selected rows), which shards do not "
-          "add up yet; leave 'sparse' out",
-          parameter);
     if (var->dtype != DType::kFloat32)
       return Unimplemented("parameter '%s' is %s; shards add up float32 alone",
                            parameter, Name(var->dtype));
     shards->gradients.push_back({gradient, DType::kFloat32, var->shape});
+    shards->rows.push_back(made != nullptr &&
+                           made->kind == VarKind::kSelectedRows);
   }
   return absl::OkStatus();
+}
+
+// A layer sync_batch_norm is batch_norm where one process holds the batch. Its
+// ops, of the gradient and of recomputation too, are known by its running mean.
+// True where shards exchange numbers.
+bool Synchronise(const TrainProgram& program, ProgramDesc* shard) {
+  std::set<std::string> outputs, means;
+  for (const LayerInfo& layer : program.layers)
+    if (layer.kind == "sync_batch_norm")
+      outputs.insert(layer.variables.begin(), layer.variables.end());
+  for (const OpDesc& op : shard->global().ops)
+    if (op.type == "batch_norm" && outputs.count(op.Out("Y")) > 0)
+      means.insert(op.In("Mean"));
+  bool together = false;
+  for (BlockDesc& block : shard->blocks)
+    for (OpDesc& op : block.ops) {
+      if ((op.type == "batch_norm" || op.type == "batch_norm_grad") &&
+          means.count(op.In("Mean")) > 0)
+        op.type = "sync_" + op.type;
+      together = together || op.type == "sync_batch_norm" ||
+                 op.type == "sparse_sync_batch_norm";
+    }
+  return together;
 }
 
 }  // namespace
@@ -76,19 +96,14 @@ absl::Status CutForShards(const LoadedJob& job, const StepParts& parts,
   const auto wrong = [&](const absl::Status& status) {
     return job.At(status, distributed);
   };
+  ShardPrograms shards;
   for (const OpDesc& op : program->main.global().ops) {
     if (op.type == "dgc")
       return wrong(Unimplemented(
           "dgc_momentum sums the gradients of each trainer by themselves, and "
           "shards keep nothing between steps; it trains in one process, "
           "without 'distributed'"));
-    if (op.type == "sync_batch_norm")
-      return wrong(Unimplemented(
-          "sync_batch_norm needs all shards of a batch at once, and a process "
-          "computes its own one after the other; use batch_norm, whose "
-          "statistics are those of a shard"));
   }
-  ShardPrograms shards;
   shards.shards = distributed.shards();
   shards.bucket_bytes = int64_t{distributed.fuse_grad_size_in_mb()} << 20;
   if (distributed.has_sharding()) shards.stage = distributed.sharding().stage();
@@ -126,6 +141,7 @@ absl::Status CutForShards(const LoadedJob& job, const StepParts& parts,
   auto& updates = shards.update.global().ops;
   updates.erase(updates.begin(),
                 updates.begin() + static_cast<ptrdiff_t>(gradient_ops));
+  shards.together = shards.shards > 1 && Synchronise(*program, &shards.shard);
   program->shards = std::move(shards);
   if (!distributed.has_sharding() || world == nullptr || world->size() == 1)
     return absl::OkStatus();

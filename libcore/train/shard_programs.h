@@ -25,8 +25,8 @@ struct StepParts {
 
 /// Fills in program->shards; with the job's `sharding`, for this process of
 /// `world`, which may be null. Unimplemented, at the job's `distributed`, for
-/// gradients that are selected rows or not float32, for variables that a shard
-/// would change and that have no mean, and for updates that cannot be divided.
+/// gradients that are not float32, for variables that a shard would change and
+/// that have no mean, and for updates that cannot be divided.
 absl::Status CutForShards(const LoadedJob& job, const StepParts& parts,
                           const World* world, TrainProgram* program);
 

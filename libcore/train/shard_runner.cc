@@ -2,6 +2,7 @@
 #include "libcore/train/shard_runner.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -55,16 +56,34 @@ absl::StatusOr<std::unique_ptr<ShardRunner>> ShardRunner::Create(
   for (const FeedSpec& gradient : shards.gradients)
     fetches.push_back(gradient.name);
   runner->MakeBuckets();
-  PD_ASSIGN_OR_RETURN(PlanCache plans,
-                      PlanCache::Create(session, &shards.shard, program->feeds,
-                                        std::move(fetches), loader->fields(),
-                                        "train", on_plan));
-  runner->plans_ = std::make_unique<PlanCache>(std::move(plans));
+  const auto make = [&](const auto& told) {
+    return PlanCache::Create(session, &shards.shard, program->feeds, fetches,
+                             loader->fields(), "train", told);
+  };
+  PD_ASSIGN_OR_RETURN(PlanCache first, make(on_plan));
+  runner->plans_ = std::make_unique<PlanCache>(std::move(first));
+  if (!shards.together) return runner;
+  runner->team_ =
+      std::make_unique<ShardTeam>(shards.shards, runner->processes_);
+  const ShardRange& own = runner->own_;
+  runner->together_.resize(static_cast<size_t>(own.end - own.begin));
+  for (Together& shard : runner->together_) {
+    PD_ASSIGN_OR_RETURN(PlanCache plans, make(nullptr));
+    shard.plans = std::make_unique<PlanCache>(std::move(plans));
+    shard.values = runner->before_;
+  }
   return runner;
 }
 
 absl::Status ShardRunner::Compile(const std::vector<BatchField>& fields) {
-  PD_RETURN_IF_ERROR(plans_->Feed(fields).status());
+  PD_ASSIGN_OR_RETURN(const Plan* const plan, plans_->Feed(fields));
+  if (team_ != nullptr && plan->place() != nullptr)
+    return Unimplemented(
+        "sync_batch_norm over shards is computed by the CPU alone");
+  // The first plan settles the layouts of weights, which may choose others'
+  // kernels: those of shards all find them settled, in any number of processes.
+  for (Together& shard : together_)
+    PD_RETURN_IF_ERROR(shard.plans->Feed(fields).status());
   if (update_ != nullptr) return absl::OkStatus();
   std::vector<size_t> buckets;
   for (const Part& gradient : gradients_) buckets.push_back(gradient.bucket);
@@ -85,6 +104,7 @@ std::vector<std::vector<size_t>> ShardRunner::GradientsByBucket() const {
   std::vector<std::vector<size_t>> buckets(1);
   int64_t filled = 0;
   for (size_t i = program_.gradients.size(); i-- > 0;) {
+    if (program_.rows[i]) continue;
     const int64_t size = NumElements(program_.gradients[i].shape);
     if (filled > 0 && filled + size > most) {
       buckets.emplace_back();
@@ -137,6 +157,16 @@ void ShardRunner::MakeBuckets() {
     before_.emplace_back(static_cast<size_t>(entry->tensor.size()));
   }
   loss_part_ = add(2);  // and whether a process has failed
+  // Rows travel behind the buckets.
+  rows_.resize(program_.gradients.size());
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (!program_.rows[i]) continue;
+    const Shape& shape = program_.gradients[i].shape;
+    gradients_[i] = {loss_part_.bucket, 0, 0};
+    rows_[i] = std::make_unique<RowSums>(program_.shards, shape[0],
+                                         NumElements(shape, 1, shape.size()),
+                                         processes_);
+  }
   sums_ =
       std::make_unique<BucketSums>(program_.shards, counts, parts, processes_);
   leaves_.resize(counts.size());
@@ -216,13 +246,24 @@ void ShardRunner::Take(const float* from, const Part& part) {
 }
 
 void ShardRunner::TakeGradient(const Plan& plan, size_t i) {
-  Take(plan.fetch(i + 1).data<float>(), gradients_[i]);
+  const Tensor& gradient = plan.fetch(i + 1);
+  if (rows_[i] == nullptr) return Take(gradient.data<float>(), gradients_[i]);
+  rows_[i]->Add(gradient.rows().data(),
+                static_cast<int64_t>(gradient.rows().size()),
+                gradient.data<float>(), weight_);
 }
 
 void ShardRunner::Add(size_t bucket, bool present) {
   leaves_[bucket] = nullptr;
   if (timed_) timeline_.buckets[bucket].full = SteadySeconds() - shard_begin_;
   sums_->Add(bucket, present);
+}
+
+// The shard at hand has no records.
+void ShardRunner::AddNone() {
+  for (size_t bucket = 0; bucket < leaves_.size(); ++bucket) Add(bucket, false);
+  for (const auto& rows : rows_)
+    if (rows != nullptr) rows->AddNone();
 }
 
 // The buckets that are not full. Those of a process that has failed go out all
@@ -241,9 +282,7 @@ absl::Status ShardRunner::RunShard(const Batch& shard, RunContext context) {
   for (size_t i = 0; i < values_.size(); ++i)
     std::copy(before_[i].begin(), before_[i].end(), values_[i]->data<float>());
   PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(shard.fields));
-  // A mean over the batch is one over records.
-  weight_ = static_cast<float>(static_cast<double>(shard.size) /
-                               static_cast<double>(shard.whole));
+  SetWeight(shard);
   // On a GPU gradients come to the host when all is done.
   shard_begin_ = SteadySeconds();
   if (shard.shard + 1 == own_.end && (processes_->size() > 1 || timed_) &&
@@ -255,12 +294,23 @@ absl::Status ShardRunner::RunShard(const Batch& shard, RunContext context) {
     PD_RETURN_IF_ERROR(plan->Run(context, HookFor(*plan)));
     for (size_t i = 0; i < gradients_.size(); ++i) TakeGradient(*plan, i);
   }
-  const float loss[] = {*plan->fetch(0).data<float>(), 0};
+  TakeResults(*plan);
+  timeline_.shard = SteadySeconds() - shard_begin_;
+  return absl::OkStatus();
+}
+
+// A mean over the batch is one over records.
+void ShardRunner::SetWeight(const Batch& shard) {
+  weight_ = static_cast<float>(static_cast<double>(shard.size) /
+                               static_cast<double>(shard.whole));
+}
+
+// The loss and the statistics.
+void ShardRunner::TakeResults(const Plan& plan) {
+  const float loss[] = {*plan.fetch(0).data<float>(), 0};
   Take(loss, loss_part_);
   for (size_t i = 0; i < statistics_.size(); ++i)
     Take(values_[i]->data<float>(), statistics_[i]);
-  timeline_.shard = SteadySeconds() - shard_begin_;
-  return absl::OkStatus();
 }
 
 // The shards of this process, from `batch` on. With the last one, failed or
@@ -279,14 +329,105 @@ absl::Status ShardRunner::RunShards(const Batch& batch,
       leaves_[bucket] = sums_->NextShard(bucket);
     *handed_out = shard + 1 == own_.end;
     if (at->size == 0) {
-      for (size_t bucket = 0; bucket < leaves_.size(); ++bucket)
-        Add(bucket, false);
+      AddNone();
       continue;
     }
     const absl::Status ran = RunShard(*at, context);
     if (ran.ok() || *handed_out) AddRest(!ran.ok());
     if (!ran.ok()) return Annotate(ran, absl::StrCat("shard ", shard));
   }
+  return absl::OkStatus();
+}
+
+// The loader gives its next shard in the place of this one.
+absl::Status ShardRunner::KeepBatch(const Batch& batch, Together* shard) {
+  shard->batch = batch;
+  shard->fields.resize(batch.fields.size());
+  for (size_t i = 0; i < batch.fields.size(); ++i) {
+    BatchField& field = shard->batch.fields[i];
+    Tensor& kept = shard->fields[i];
+    // The bits of some kernels depend on how their operands are aligned.
+    if (!kept.has_value() || kept.dtype() != field.dtype ||
+        kept.shape() != field.shape) {
+      kept.Reset(field.dtype, field.shape);
+      PD_RETURN_IF_ERROR(kept.Allocate());
+    }
+    if (field.data == nullptr) continue;
+    std::memcpy(kept.raw(), field.data, kept.bytes());
+    field.data = kept.data<std::byte>();
+  }
+  return absl::OkStatus();
+}
+
+// Shards share the variables, so each finds its own statistics there when it
+// goes on.
+absl::Status ShardRunner::ComputeTogether(const RunContext& context) {
+  const auto of = [this](int64_t shard) -> Together& {
+    return together_[static_cast<size_t>(shard - own_.begin)];
+  };
+  ShardTurns turns;
+  turns.run = [&](int64_t number, const World& shards) {
+    RunContext own = context;
+    own.seed = SeedOf(context.seed, number);
+    own.world = &shards;
+    return Annotate(of(number).plan->Run(own), absl::StrCat("shard ", number));
+  };
+  turns.enter = [&](int64_t number) {
+    for (size_t i = 0; i < values_.size(); ++i)
+      std::copy_n(of(number).values[i].begin(), values_[i]->size(),
+                  values_[i]->data<float>());
+  };
+  turns.leave = [&](int64_t number) {
+    for (size_t i = 0; i < values_.size(); ++i)
+      std::copy_n(values_[i]->data<float>(), values_[i]->size(),
+                  of(number).values[i].begin());
+  };
+  std::vector<int64_t> records;
+  for (Together& shard : together_) {
+    records.push_back(shard.batch.size);
+    shard.values = before_;
+    if (shard.batch.size == 0) continue;
+    PD_ASSIGN_OR_RETURN(shard.plan, shard.plans->Feed(shard.batch.fields));
+  }
+  return team_->Run(records, turns);
+}
+
+// All shards of this process at once. Their gradients travel when all are
+// there; where a shard has failed, all processes know it.
+absl::Status ShardRunner::RunTogether(const Batch& batch,
+                                      const RunContext& context,
+                                      bool* handed_out) {
+  const Batch* at = &batch;
+  const int64_t index = batch.index;
+  for (Together& shard : together_) {
+    if (&shard != &together_.front()) {
+      PD_ASSIGN_OR_RETURN(at, loader_->Next());
+    }
+    PD_INVARIANT(at != nullptr && at->index == index);
+    PD_RETURN_IF_ERROR(KeepBatch(*at, &shard));
+  }
+  const double begin = SteadySeconds();
+  PD_RETURN_IF_ERROR(ComputeTogether(context));
+  // For the timeline, as if one shard had followed the other.
+  const double end = SteadySeconds();
+  timeline_.shard = (end - begin) / static_cast<double>(together_.size());
+  shard_begin_ = end - timeline_.shard;
+  for (const Together& shard : together_) {
+    for (size_t bucket = 0; bucket < leaves_.size(); ++bucket)
+      leaves_[bucket] = sums_->NextShard(bucket);
+    if (shard.batch.size == 0) {
+      AddNone();
+      continue;
+    }
+    SetWeight(shard.batch);
+    for (size_t i = 0; i < gradients_.size(); ++i) TakeGradient(*shard.plan, i);
+    for (size_t i = 0; i < values_.size(); ++i)
+      std::copy_n(shard.values[i].begin(), values_[i]->size(),
+                  values_[i]->data<float>());
+    TakeResults(*shard.plan);
+    AddRest(false);
+  }
+  *handed_out = true;
   return absl::OkStatus();
 }
 
@@ -299,7 +440,9 @@ absl::StatusOr<float> ShardRunner::Run(const Batch& batch, uint64_t seed,
     std::copy_n(values_[i]->data<float>(), values_[i]->size(),
                 before_[i].begin());
   bool handed_out = false;
-  const absl::Status ran = RunShards(batch, context, &handed_out);
+  const absl::Status ran = team_ != nullptr
+                               ? RunTogether(batch, context, &handed_out)
+                               : RunShards(batch, context, &handed_out);
   if (!ran.ok() && !handed_out) return ran;
   absl::Status updated;
   const absl::Status exchanged = Collect(context, !ran.ok(), &updated);
@@ -312,6 +455,7 @@ absl::StatusOr<float> ShardRunner::Run(const Batch& batch, uint64_t seed,
   for (size_t i = 0; i < statistics_.size(); ++i)
     std::copy_n(means_[statistics_[i].bucket] + statistics_[i].begin,
                 statistics_[i].size, values_[i]->data<float>());
+  PD_RETURN_IF_ERROR(CollectRows());
   const double begin = SteadySeconds();
   PD_RETURN_IF_ERROR(update_->Finish(context));
   timeline_.buckets.back().update += SteadySeconds() - begin;
@@ -343,6 +487,17 @@ absl::Status ShardRunner::Collect(const RunContext& context, bool failed,
     timeline_.buckets[bucket].update = SteadySeconds() - end;
   }
   return exchanged;
+}
+
+absl::Status ShardRunner::CollectRows() {
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (rows_[i] == nullptr) continue;
+    const double begin = SteadySeconds();
+    PD_ASSIGN_OR_RETURN(const TableRows sums, rows_[i]->Finish());
+    if (processes_->size() > 1) exchange_seconds_ += SteadySeconds() - begin;
+    PD_RETURN_IF_ERROR(update_->SetRows(i, sums));
+  }
+  return absl::OkStatus();
 }
 
 void ShardRunner::SetMeans(size_t bucket) {

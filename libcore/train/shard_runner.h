@@ -16,7 +16,9 @@
 #include "libcore/data/loader.h"
 #include "libcore/dist/bucket_sums.h"
 #include "libcore/dist/communicator.h"
+#include "libcore/dist/row_sums.h"
 #include "libcore/dist/shard_sum.h"
+#include "libcore/dist/shard_team.h"
 #include "libcore/dist/step_model.h"
 #include "libcore/exec/session.h"
 #include "libcore/train/plan_cache.h"
@@ -63,17 +65,29 @@ class ShardRunner {
   /// Spent in waiting for numbers of the other processes.
   double exchange_seconds() const {
     return exchange_seconds_ +
-           (update_ == nullptr ? 0 : update_->exchange_seconds());
+           (update_ == nullptr ? 0 : update_->exchange_seconds()) +
+           (team_ == nullptr ? 0 : team_->exchange_seconds());
   }
   /// Spent in exchanging them, the time included that was hidden behind the
   /// computation of further gradients.
-  double communication_seconds() const { return sums_->exchange_seconds(); }
+  double communication_seconds() const {
+    return sums_->exchange_seconds() +
+           (team_ == nullptr ? 0 : team_->exchange_seconds());
+  }
 
   /// By process, where they share the update; all ask together.
   absl::StatusOr<std::vector<HeldBytes>> Held() const;
 
  private:
   class LastShard;
+  // A shard that is computed together with the others.
+  struct Together {
+    std::unique_ptr<PlanCache> plans;
+    Batch batch;
+    std::vector<Tensor> fields;              // its bytes
+    std::vector<std::vector<float>> values;  // of the statistics
+    Plan* plan = nullptr;
+  };
   // Numbers of one kind within a bucket of those that are added up.
   struct Part {
     size_t bucket = 0;
@@ -86,10 +100,18 @@ class ShardRunner {
   absl::Status RunShards(const Batch& batch, const RunContext& context,
                          bool* handed_out);
   absl::Status RunShard(const Batch& shard, RunContext context);
+  absl::Status RunTogether(const Batch& batch, const RunContext& context,
+                           bool* handed_out);
+  absl::Status KeepBatch(const Batch& batch, Together* shard);
+  absl::Status ComputeTogether(const RunContext& context);
+  void SetWeight(const Batch& shard);
+  void TakeResults(const Plan& plan);
   void Take(const float* from, const Part& part);
   void TakeGradient(const Plan& plan, size_t i);
   void Add(size_t bucket, bool present);
+  void AddNone();
   void AddRest(bool failed);
+  absl::Status CollectRows();
   absl::Status Collect(const RunContext& context, bool failed,
                        absl::Status* updated);
   void SetMeans(size_t bucket);
@@ -109,12 +131,16 @@ class ShardRunner {
   std::vector<Tensor*> values_;               // of the statistics
   std::vector<std::vector<float>> before_;    // the step: their values
   std::unique_ptr<BucketSums> sums_;
+  std::vector<std::unique_ptr<RowSums>> rows_;  // by gradient; null: in sums_
   // Rooms for the numbers of the shard at hand, by bucket; a full one is null.
   std::vector<float*> leaves_;
   float weight_ = 0;                  // of the shard at hand
   std::vector<const float*> means_;   // by bucket
   std::vector<int64_t> means_begin_;  // the number that each begins with
   std::unique_ptr<PlanCache> plans_;
+  // Where shards exchange numbers while they are computed.
+  std::unique_ptr<ShardTeam> team_;
+  std::vector<Together> together_;  // of this process
   std::unique_ptr<UpdateRunner> update_;
   double exchange_seconds_ = 0;
   HookOf hooks_;

@@ -86,10 +86,13 @@ struct ShardedUpdate {
 /// two.
 struct ShardPrograms {
   int64_t shards = 1;
+  bool together = false;  ///< ops of `shard` exchange numbers with other shards
   int64_t bucket_bytes = 0;  ///< of gradients that travel together
   ProgramDesc shard;   ///< forward and backward, for each shard of a batch
   ProgramDesc update;  ///< once, fed the means of the gradients
   std::vector<FeedSpec> gradients;  ///< fetched of `shard`, fed to `update`
+  /// By gradient: whether it is some rows (selected rows) of that shape.
+  std::vector<uint8_t> rows;
   /// Float32 variables that `shard` writes and that stay: their means over
   /// shards count.
   std::vector<std::string> statistics;

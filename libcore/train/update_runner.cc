@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/train/update_runner.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -27,8 +28,10 @@ absl::StatusOr<std::unique_ptr<UpdateRunner>> UpdateRunner::Create(
   const ShardPrograms& shards = *program->shards;
   std::unique_ptr<UpdateRunner> runner(
       new UpdateRunner(session, &shards, processes));
-  if (shards.sharding.has_value()) PD_RETURN_IF_ERROR(runner->CompileShare());
-  std::vector<ProgramDesc> parts(count);
+  for (size_t i = 0; i < shards.rows.size(); ++i)
+    if (shards.rows[i]) PD_RETURN_IF_ERROR(runner->MakeRoom(i, 1));
+  std::vector<ProgramDesc>& parts = runner->programs_;
+  parts.resize(count);
   // One process waits for nobody. Squares are there when all gradients are.
   if ((processes->size() == 1 && !by_bucket) ||
       (shards.sharding.has_value() && !shards.sharding->squares.empty())) {
@@ -37,11 +40,56 @@ absl::StatusOr<std::unique_ptr<UpdateRunner>> UpdateRunner::Create(
     PD_ASSIGN_OR_RETURN(
         parts, SplitUpdate(shards.update, program->gradients, buckets, count));
   }
-  for (const ProgramDesc& part : parts) {
-    PD_ASSIGN_OR_RETURN(runner->updates_.emplace_back(),
-                        runner->Compile(part, "update", {}));
-  }
+  PD_RETURN_IF_ERROR(runner->CompileAll());
   return runner;
+}
+
+absl::Status UpdateRunner::CompileAll() {
+  if (program_.sharding.has_value()) PD_RETURN_IF_ERROR(CompileShare());
+  updates_.clear();
+  for (const ProgramDesc& part : programs_) {
+    PD_ASSIGN_OR_RETURN(updates_.emplace_back(), Compile(part, "update", {}));
+  }
+  outgrown_ = false;
+  return absl::OkStatus();
+}
+
+// Sparse gradients are variables of the session that have `rows` rows. Those
+// that are left over have the number of one that is there, and zeros, which
+// changes nothing: ops add up the rows of one number.
+absl::Status UpdateRunner::MakeRoom(size_t gradient, size_t rows) {
+  const FeedSpec& spec = program_.gradients[gradient];
+  Shape shape = spec.shape;
+  shape[0] = static_cast<int64_t>(rows);
+  Scope::Entry* entry = session_->scope().Declare(spec.name);
+  entry->tensor.Reset(spec.dtype, shape);
+  PD_RETURN_IF_ERROR(entry->tensor.Allocate());
+  entry->tensor.set_kind(VarKind::kSelectedRows);
+  entry->tensor.set_height(spec.shape[0]);
+  entry->tensor.rows().assign(rows, 0);
+  outgrown_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status UpdateRunner::SetRows(size_t gradient, const TableRows& mean) {
+  const std::string& name = program_.gradients[gradient].name;
+  Scope::Entry* entry = session_->scope().Find(name);
+  size_t room = entry->tensor.rows().size();
+  if (room < mean.rows.size()) {
+    // Plans of the old room go before its bytes do.
+    updates_.clear();
+    norms_ = Part();
+    after_ = Part();
+    while (room < mean.rows.size()) room *= 2;
+    PD_RETURN_IF_ERROR(MakeRoom(gradient, room));
+  }
+  float* values = entry->tensor.data<float>();
+  std::fill(std::copy(mean.values.begin(), mean.values.end(), values),
+            values + entry->tensor.size(), 0.0f);
+  std::vector<int64_t>& rows = entry->tensor.rows();
+  std::fill(std::copy(mean.rows.begin(), mean.rows.end(), rows.begin()),
+            rows.end(), mean.rows.empty() ? 0 : mean.rows[0]);
+  return absl::OkStatus();
 }
 
 // The parts around a share of the update.
@@ -53,12 +101,13 @@ absl::Status UpdateRunner::CompileShare() {
   squares_.resize(sharding.squares.size());
   PD_ASSIGN_OR_RETURN(norms_, Compile(sharding.norms, "norms", own));
   PD_ASSIGN_OR_RETURN(after_, Compile(sharding.after, "averages", {}));
-  parameters_.emplace(sharding.owners, &session_->scope(), &processes_);
+  if (!parameters_.has_value())
+    parameters_.emplace(sharding.owners, &session_->scope(), &processes_);
   return absl::OkStatus();
 }
 
 absl::StatusOr<UpdateRunner::Part> UpdateRunner::Compile(
-    const ProgramDesc& program, const char* label,
+    ProgramDesc program, const char* label,
     const std::vector<std::string>& fetches) {
   Part part;
   if (program.blocks.empty() || program.global().ops.empty()) return part;
@@ -66,6 +115,12 @@ absl::StatusOr<UpdateRunner::Part> UpdateRunner::Compile(
   std::vector<FeedSpec> feeds;
   for (size_t i = 0; i < program_.gradients.size(); ++i) {
     if (used.count(program_.gradients[i].name) == 0) continue;
+    if (program_.rows[i]) {
+      VarDesc* var = program.global().FindVar(program_.gradients[i].name);
+      var->persistable = true;
+      var->shape[0] = -1;
+      continue;
+    }
     feeds.push_back(program_.gradients[i]);
     part.gradients.push_back(i);
     reads_[i] = 1;
@@ -115,6 +170,7 @@ absl::Status UpdateRunner::ExchangeSquares() {
 }
 
 absl::Status UpdateRunner::Finish(const RunContext& context) {
+  if (outgrown_) PD_RETURN_IF_ERROR(CompileAll());
   const Part& last = updates_.back();
   if (!program_.sharding.has_value()) return RunPart(last, context);
   PD_RETURN_IF_ERROR(RunPart(norms_, context));

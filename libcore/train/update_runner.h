@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "libcore/dist/communicator.h"
+#include "libcore/dist/row_sums.h"
 #include "libcore/exec/session.h"
 #include "libcore/train/state_exchange.h"
 #include "libcore/train/train_program.h"
@@ -41,6 +42,9 @@ class UpdateRunner {
   bool Reads(size_t gradient) const { return reads_[gradient] != 0; }
   /// The mean of a gradient that it reads, until Finish has ended.
   void SetMean(size_t gradient, const float* mean) { means_[gradient] = mean; }
+  /// The mean of a gradient of which some rows alone are not 0, for the next
+  /// Finish.
+  absl::Status SetRows(size_t gradient, const TableRows& mean);
   /// The means of the bucket's gradients are there: what needs no others is
   /// updated. Buckets but the last come in order.
   absl::Status Begin(size_t bucket, const RunContext& context) {
@@ -61,8 +65,10 @@ class UpdateRunner {
   };
   UpdateRunner(Session* session, const ShardPrograms* program,
                const Communicator* processes);
+  absl::Status CompileAll();
   absl::Status CompileShare();
-  absl::StatusOr<Part> Compile(const ProgramDesc& program, const char* label,
+  absl::Status MakeRoom(size_t gradient, size_t rows);
+  absl::StatusOr<Part> Compile(ProgramDesc program, const char* label,
                                const std::vector<std::string>& fetches);
   absl::Status RunPart(const Part& part, const RunContext& context);
   absl::Status ExchangeSquares();
@@ -73,7 +79,9 @@ class UpdateRunner {
   HookOf hooks_;
   std::vector<uint8_t> reads_;
   std::vector<const float*> means_;
-  std::vector<Part> updates_;  // by bucket
+  std::vector<ProgramDesc> programs_;  // of the updates, by bucket
+  std::vector<Part> updates_;
+  bool outgrown_ = false;  // rows need plans with more room
   Part norms_, after_;
   std::vector<float> squares_;  // of all gradients that are clipped
   std::optional<VariableBroadcast> parameters_;
