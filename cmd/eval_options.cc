@@ -58,8 +58,10 @@ std::vector<std::string> EvalDescription() {
       "picture of classes, as the job's label is. Streams are read and "
       "answered piece by piece.",
       "With `--serve` it answers requests over HTTP in the KServe v2 protocol: "
-      "JSON, or tensors as bytes. Each `-m` is an inference model under the "
-      "name of its file or `NAME`, a folder whose folders `1`, `2`, ... are "
+      "JSON, or tensors as bytes; an input of pictures also takes their files "
+      "as BYTES, where the model has its preprocessing with it. Each `-m` is "
+      "an inference model or a run under the name of its file or `NAME`, a "
+      "folder whose folders `1`, `2`, ... are "
       "versions of one, or a folder of models. The newest version answers, and "
       "`/versions/N` addresses another. New folders are loaded while requests "
       "are answered; SIGHUP also loads files that have changed. Requests whose "

@@ -13,7 +13,7 @@ fail() {
   exit 1
 }
 job=testdata/fleet/shards/picture.pbtxt
-profile=(pd-profile -q -c "$job" --scheduler 2,6 --roofline 0)
+profile=(pd-profile -q -c "$job" --scheduler "2,6" --roofline 0)
 
 # check TRACE TABLES RANKS
 check() {

@@ -59,7 +59,9 @@ for n in 1 4; do
   same "$top/few.1" "$top/few.$n" "empty shards in $n processes"
 done
 near "$top/few.1" "$top/few.whole" 2e-5 "with empty shards"
+# shellcheck disable=SC2034 # read by name
 wide=(-o 'model.layer[conv].conv2d.out_channels=1500' -o train.steps=1)
+# shellcheck disable=SC2034
 mixed=(-o 'optimizer.recompute={ checkpoint: "conv" checkpoint: "linear" }'
   -o 'model.layer[second].batch_norm1d={}')
 for what in wide mixed; do

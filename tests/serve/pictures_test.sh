@@ -140,7 +140,7 @@ if [ -e "$1/../lib/libpd_grpc.so" ] && curl --version | grep -q HTTP2; then
     protoc -I"${proto%/*}" --encode=inference.ModelInferRequest "$proto" <<<"$1" >message
     {
       printf '\0'
-      printf "$(printf %08x "$(wc -c <message)" | sed 's/../\\x&/g')"
+      printf '%b' "$(printf %08x "$(wc -c <message)" | sed 's/../\\x&/g')"
       cat message
     } >frame
     curl -s --http2-prior-knowledge -H 'Content-Type: application/grpc' -H 'TE: trailers' \

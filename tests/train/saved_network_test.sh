@@ -119,22 +119,22 @@ says 2 "jobs/mobile.pdmodel.*no value" pd-train -c jobs/full.pbtxt --out none
 for name in branch.pdmodel loop.pdmodel flow.onnx bf16.pdmodel; do
   kind=${name%.*}
   cp "$testdata/saved_network/$kind".* jobs
-  job $kind "file: \"$name\""
-  says 0 "acc" pd-train -c jobs/$kind.pbtxt --out $kind
-  says 0 "" pd-train -c jobs/$kind.pbtxt --out $kind-again --steps 4
-  rm jobs/$kind.{onnx,pdmodel,pdiparams} 2>/dev/null || true
-  says 0 "" pd-train -c jobs/$kind.pbtxt --out $kind-again --resume
+  job "$kind" "file: \"$name\""
+  says 0 "acc" pd-train -c "jobs/$kind.pbtxt" --out "$kind"
+  says 0 "" pd-train -c "jobs/$kind.pbtxt" --out "$kind-again" --steps 4
+  rm jobs/"$kind".{onnx,pdmodel,pdiparams} 2>/dev/null || true
+  says 0 "" pd-train -c "jobs/$kind.pbtxt" --out "$kind-again" --resume
   for file in model.pdparams model.pdopt; do
-    cmp $kind/checkpoints/step-10/$file $kind-again/checkpoints/step-10/$file || fail "$kind: $file of a resumed run differs"
+    cmp "$kind/checkpoints/step-10/$file" "$kind-again/checkpoints/step-10/$file" || fail "$kind: $file of a resumed run differs"
   done
-  says 0 "" pd-eval -m $kind --out $kind.npz
+  says 0 "" pd-eval -m "$kind" --out "$kind.npz"
   for to in paddle onnx; do
     model=$kind-model
-    [ $to != onnx ] || model=$kind-model.onnx
-    says 0 "" pd-export -m $kind --to $to -o $model
-    says 0 "" pd-eval -c $kind/job.pbtxt -m $model --expect $kind.npz --rtol 1e-5 --atol 1e-5
+    [ "$to" != onnx ] || model=$kind-model.onnx
+    says 0 "" pd-export -m "$kind" --to "$to" -o "$model"
+    says 0 "" pd-eval -c "$kind/job.pbtxt" -m "$model" --expect "$kind.npz" --rtol 1e-5 --atol 1e-5
   done
-  job on$kind "file: \"../$kind\" cut: \"head\""
-  says 0 "acc" pd-train -c jobs/on$kind.pbtxt --out on$kind
+  job "on$kind" "file: \"../$kind\" cut: \"head\""
+  says 0 "acc" pd-train -c "jobs/on$kind.pbtxt" --out "on$kind"
 done
 [ $failures -eq 0 ]

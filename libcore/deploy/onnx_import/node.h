@@ -159,8 +159,8 @@ class OnnxNode {
   /// Rows of one axis; `index` has one dimension.
   std::string Gather(const std::string& x, const std::string& index,
                      int64_t axis);
-  /// Indices into `count` axes of x from `axis` on, a number for each or rows of
-  /// them, without negative ones: those count from the end.
+  /// Indices into `count` axes of x from `axis` on, a number for each or rows
+  /// of them, without negative ones: those count from the end.
   std::string FromStart(const std::string& index, const std::string& x,
                         int64_t axis, int64_t count = 1);
   /// x's shape as an int64 variable of one dimension.
