@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <new>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -14,6 +16,22 @@
 #include "libcore/base/thread_count.h"
 
 namespace pd {
+namespace {
+
+// An exception would leave the other shards' threads where they wait, and other
+// processes in their exchange: as an error it ends all of them.
+template <typename F>
+absl::Status WithoutExceptions(const F& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return ResourceExhausted("out of memory");
+  } catch (const std::exception& error) {
+    return Internal("a shard's computation has thrown: %s", error.what());
+  }
+}
+
+}  // namespace
 
 // A shard of this process, as a process among shards: its operations stop its
 // thread until the caller of Run has made the exchange.
@@ -105,11 +123,18 @@ ShardTeam::ShardTeam(int64_t shards, const Communicator* processes)
       processes_(*processes),
       own_(ShardRange::Of(shards, processes->rank(), processes->size())),
       threads_(Threads()) {
-  for (int64_t shard = own_.begin; shard < own_.end; ++shard)
-    members_.push_back(std::make_unique<Member>(this, shard));
+  try {
+    for (int64_t shard = own_.begin; shard < own_.end; ++shard)
+      members_.push_back(std::make_unique<Member>(this, shard));
+  } catch (...) {  // the system starts no further thread
+    Stop();
+    throw;
+  }
 }
 
-ShardTeam::~ShardTeam() {
+ShardTeam::~ShardTeam() { Stop(); }
+
+void ShardTeam::Stop() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
@@ -126,7 +151,8 @@ void ShardTeam::WorkOf(Member* member) {
     changed_.wait(lock, [&] { return stop_ || turn_ == member; });
     if (stop_) return;
     lock.unlock();
-    absl::Status ended = turns_->run(member->shard, member->world);
+    absl::Status ended = WithoutExceptions(
+        [&] { return turns_->run(member->shard, member->world); });
     lock.lock();
     member->ended = std::move(ended);
     member->done = true;
@@ -191,7 +217,7 @@ absl::Status ShardTeam::Run(const std::vector<int64_t>& records,
       if (!member->done) GiveTurn(member);
     if (!status.ok()) break;  // all have learned it and ended
     const double begin = SteadySeconds();
-    status = Exchange(&more);
+    status = WithoutExceptions([&] { return Exchange(&more); });
     exchange_seconds_ += SteadySeconds() - begin;
     for (Member* member : present_) {
       member->exchanged = status;

@@ -56,6 +56,7 @@ class ShardTeam {
   enum class Kind : int64_t { kNone, kAllGather, kAllToAll };
   struct State;  // of a process, for the others
 
+  void Stop();
   absl::Status LearnMembers(const std::vector<int64_t>& records);
   void GiveTurn(Member* member);
   void WorkOf(Member* member);

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <new>
+#include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -102,6 +104,29 @@ TEST(ShardTeam, EndsInAllProcessesWhereAShardFails) {
                                           ? absl::StatusCode::kInvalidArgument
                                           : absl::StatusCode::kUnavailable)
           << sums.status();
+    });
+}
+
+TEST(ShardTeam, EndsInAllProcessesWhereAShardThrows) {
+  for (int size = 1; size <= 3; ++size)
+    RunTogether(size, [&](const Communicator& processes) {
+      ShardTeam team(3, &processes);
+      const ShardRange own = ShardRange::Of(3, processes.rank(), size);
+      ShardTurns turns;
+      turns.enter = turns.leave = [](int64_t) {};
+      turns.run = [](int64_t shard, const World& world) -> absl::Status {
+        if (shard == 1) throw std::bad_alloc();
+        float number = 1;
+        return world.all().AllReduce(Reduction::kSum, DType::kFloat32, 1,
+                                     &number, &number);
+      };
+      const absl::Status ran = team.Run(
+          std::vector<int64_t>(static_cast<size_t>(own.end - own.begin), 2),
+          turns);
+      EXPECT_EQ(ran.code(), own.begin <= 1 && own.end > 1
+                                ? absl::StatusCode::kResourceExhausted
+                                : absl::StatusCode::kUnavailable)
+          << ran;
     });
 }
 
