@@ -43,10 +43,12 @@ using Clock = std::chrono::steady_clock;
 // beyond the time in which they notice, and after they were told to.
 constexpr std::chrono::seconds kGrace(5), kTerminate(5);
 
-volatile std::sig_atomic_t g_signal = 0;
+volatile std::sig_atomic_t g_signal = 0;   // to be passed on
+volatile std::sig_atomic_t g_stopped = 0;  // a signal has come
 
 // The terminal sends its signals to the processes itself.
 void OnSignal(int signal, siginfo_t* info, void*) {
+  g_stopped = 1;
   if (info->si_code != SI_KERNEL) g_signal = signal;
 }
 
@@ -223,6 +225,9 @@ class Launcher {
         for (size_t end; (end = process.line.find('\n')) != std::string::npos;
              process.line.erase(0, end + 1))
           Take(rank, process.line.substr(0, end));
+        // A bar is drawn for as long as the run takes.
+        const size_t drawn = rank == 0 ? process.line.rfind('\r') : 0;
+        if (drawn != std::string::npos) process.line.erase(0, drawn);
       }
       if (process.errors < 0 || (n < 0 && errno == EAGAIN)) continue;
       if (!process.line.empty()) Take(rank, process.line);
@@ -348,14 +353,15 @@ absl::Status LaunchProcesses(const ProcessOptions& options, char* const* argv) {
   auto processes = static_cast<int>(*options.processes);
   for (int64_t restart = 0;; ++restart) {
     std::vector<std::string> words = WordsFor(processes, argv);
-    if (restart > 0 && !resumes) words.emplace_back("--resume");
+    // Before the rest, in which "--" may end the options.
+    if (restart > 0 && !resumes) words.emplace(words.begin() + 1, "--resume");
     std::vector<char*> pointers;
     for (std::string& word : words) pointers.push_back(word.data());
     pointers.push_back(nullptr);
     Launcher launcher(options, &logs);
     PD_RETURN_IF_ERROR(launcher.Start(processes, pointers.data()));
     absl::Status status = launcher.Wait();
-    if (status.ok() || ExitCode(status) != kExitFailed ||
+    if (status.ok() || ExitCode(status) != kExitFailed || g_stopped != 0 ||
         restart >= options.max_restarts)
       return status;
     const int left = std::max(1, launcher.Left());

@@ -24,7 +24,7 @@ inline constexpr char kFilesLines[] = "PD_LINES_ARE_FILED";
 /// Up to `options.max_restarts` times, processes that failed otherwise than by
 /// what the command line says are started again, with --resume: those that are
 /// left, which are all but the ones that a signal ended or that had to be
-/// killed, and one at least.
+/// killed, and one at least. After a signal to this process none is.
 absl::Status LaunchProcesses(const ProcessOptions& options, char* const* argv);
 
 }  // namespace pd

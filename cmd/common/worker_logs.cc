@@ -76,11 +76,13 @@ void WorkerLogs::Flush(size_t rank) {
         path.c_str(),
         O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (append_ ? 0 : O_TRUNC),
         0666);
-  const auto size = static_cast<ssize_t>(file.waiting.size());
-  if (file.fd < 0 ||
-      write(file.fd, file.waiting.data(), file.waiting.size()) != size)
-    return Fail(path, errno);
-  file.waiting.clear();
+  if (file.fd < 0) return Fail(path, errno);
+  while (!file.waiting.empty()) {
+    const ssize_t written =
+        write(file.fd, file.waiting.data(), file.waiting.size());
+    if (written < 0 && errno != EINTR) return Fail(path, errno);
+    if (written > 0) file.waiting.erase(0, static_cast<size_t>(written));
+  }
 }
 
 }  // namespace pd

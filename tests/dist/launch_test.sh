@@ -97,4 +97,16 @@ done
 kill -KILL "$(pgrep -P $launcher | tail -n 1)"
 wait $launcher || status=$?
 [ $status -eq 3 ] || fail "without restarts: exit $status"
+# Nothing is started again after a signal to the launcher.
+"${train[@]}" --processes 2 --max-restarts 9 --out "$top/stopped" >/dev/null 2>"$top/err" &
+launcher=$!
+for _ in $(seq 1 2400); do
+  [ -e "$top/stopped/latest" ] && break
+  sleep 0.02
+done
+last=$(pgrep -P $launcher | tail -n 1)
+kill -KILL "$last"
+kill -TERM $launcher
+wait $launcher && fail "a stopped run has exit 0"
+grep "started again" "$top/err" && fail "a stopped run goes on"
 echo "launch_test: passed"
