@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -37,12 +36,25 @@ std::optional<int> RankOfRow(absl::string_view name) {
   return rank;
 }
 
-// The parts of the ranges that lie in one of `within`, which are ascending and
-// apart.
-std::vector<Span> Clip(const std::vector<Span>& ranges,
+// The ranges that cover the same time, ascending and apart.
+std::vector<Span> Merged(std::vector<Span> ranges) {
+  std::sort(ranges.begin(), ranges.end());
+  std::vector<Span> merged;
+  for (const Span& range : ranges) {
+    if (merged.empty() || range.first > merged.back().second)
+      merged.push_back(range);
+    else
+      merged.back().second = std::max(merged.back().second, range.second);
+  }
+  return merged;
+}
+
+// The parts of the ranges that lie in one of `within`, which are merged. Both
+// are, so that the parts are not more than the two together.
+std::vector<Span> Clip(std::vector<Span> ranges,
                        const std::vector<Span>& within) {
   std::vector<Span> parts;
-  for (const auto& [begin, end] : ranges) {
+  for (const auto& [begin, end] : Merged(std::move(ranges))) {
     auto at = std::partition_point(
         within.begin(), within.end(),
         [begin = begin](const Span& step) { return step.second <= begin; });
@@ -52,10 +64,11 @@ std::vector<Span> Clip(const std::vector<Span>& ranges,
   return parts;
 }
 
-Distribution DistributionOfOne(const ProfileTrace& trace) {
+// Events of one process, by what they are.
+struct RankSpans {
   std::vector<Span> steps, communication, operators, kernels;
-  for (const TraceEvent& event : trace.events) {
-    const TraceSite& site = trace.SiteOf(event);
+
+  void Add(const TraceSite& site, const TraceEvent& event) {
     const Span span = {event.begin_ns, event.end_ns};
     if (site.type == EventType::kProfileStep)
       steps.push_back(span);
@@ -66,14 +79,18 @@ Distribution DistributionOfOne(const ProfileTrace& trace) {
     else if (site.type == EventType::kKernel)
       kernels.push_back(span);
   }
-  std::sort(steps.begin(), steps.end());
-  communication = Clip(communication, steps);
+};
+
+Distribution TimesOf(RankSpans spans) {
+  const std::vector<Span> steps = Merged(std::move(spans.steps));
+  std::vector<Span> communication = Clip(std::move(spans.communication), steps);
   const std::vector<Span> computation =
-      Clip(kernels.empty() ? operators : kernels, steps);
+      Clip(std::move(spans.kernels.empty() ? spans.operators : spans.kernels),
+           steps);
   std::vector<Span> either = communication;
   either.insert(either.end(), computation.begin(), computation.end());
   Distribution times;
-  times.steps = CoveredTime(std::move(steps));
+  times.steps = CoveredTime(steps);
   times.communication = CoveredTime(std::move(communication));
   times.computation = CoveredTime(computation);
   times.overlap =
@@ -84,13 +101,8 @@ Distribution DistributionOfOne(const ProfileTrace& trace) {
 }  // namespace
 
 int64_t CoveredTime(std::vector<std::pair<int64_t, int64_t>> ranges) {
-  std::sort(ranges.begin(), ranges.end());
-  int64_t total = 0, end = std::numeric_limits<int64_t>::min();
-  for (const auto& [from, to] : ranges) {
-    if (to <= end) continue;
-    total += to - std::max(from, end);
-    end = to;
-  }
+  int64_t total = 0;
+  for (const auto& [from, to] : Merged(std::move(ranges))) total += to - from;
   return total;
 }
 
@@ -103,18 +115,28 @@ bool IsCommunication(const TraceSite& site) {
          absl::StrContains(lower, "rpc");
 }
 
+// Each rank has a row at least; a file may say anything.
 int RanksOf(const ProfileTrace& trace) {
-  int ranks = 1;
+  int64_t ranks = 1;
   (void)absl::SimpleAtoi(trace.Fact(kRanksFact), &ranks);
-  return std::max(ranks, 1);
+  const auto rows = static_cast<int64_t>(trace.threads.size());
+  return static_cast<int>(std::max<int64_t>(std::min(ranks, rows), 1));
 }
 
 std::vector<Distribution> DistributionsOf(const ProfileTrace& trace) {
-  const int ranks = RanksOf(trace);
+  const auto ranks = static_cast<size_t>(RanksOf(trace));
+  std::vector<size_t> rank_of_row(trace.threads.size(), 0);
+  for (size_t row = 0; row < rank_of_row.size() && ranks > 1; ++row)
+    rank_of_row[row] =
+        static_cast<size_t>(RankOfRow(trace.threads[row].name).value_or(0));
+  std::vector<RankSpans> spans(ranks);
+  for (const TraceEvent& event : trace.events)
+    if (rank_of_row[event.thread] < ranks)
+      spans[rank_of_row[event.thread]].Add(trace.SiteOf(event), event);
   std::vector<Distribution> all;
-  for (int rank = 0; rank < ranks; ++rank) {
-    all.push_back(DistributionOfOne(TraceOfRank(trace, rank)));
-    all.back().rank = rank;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    all.push_back(TimesOf(std::move(spans[rank])));
+    all.back().rank = static_cast<int>(rank);
     all.back().host = trace.Fact(absl::StrCat("host of rank ", rank));
   }
   return all;

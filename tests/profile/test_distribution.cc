@@ -92,6 +92,21 @@ TEST(Distribution, MergedTracesKeepTheirTimes) {
   }
 }
 
+TEST(Distribution, BelievesNoMoreRanksThanRows) {
+  ProfileTrace merged =
+      MergeRanks({TraceOf(50, 0), TraceOf(60, 0)}, {"a", "b"});
+  for (auto& [name, value] : merged.facts)
+    if (name == "ranks") value = "2000000000";
+  merged.threads[3].name = "rank -7: communication";
+  EXPECT_EQ(RanksOf(merged), 4);
+  const auto all = DistributionsOf(merged);
+  ASSERT_EQ(all.size(), 4u);
+  ExpectTimes(all[0]);
+  EXPECT_EQ(all[1].computation, 100000);
+  EXPECT_EQ(all[1].communication, 10000);
+  EXPECT_EQ(all[3].steps, 0);
+}
+
 TEST(Distribution, PrintsTimesThatAddUp) {
   const ProfileTrace merged =
       MergeRanks({TraceOf(50, 0), TraceOf(60, 0)}, {"a", "b"});
