@@ -217,7 +217,13 @@ absl::Status ShardTeam::Run(const std::vector<int64_t>& records,
       if (!member->done) GiveTurn(member);
     if (!status.ok()) break;  // all have learned it and ended
     const double begin = SteadySeconds();
-    status = WithoutExceptions([&] { return Exchange(&more); });
+    const auto exchange = [&] {
+      status = WithoutExceptions([&] { return Exchange(&more); });
+    };
+    if (turns.around != nullptr)
+      turns.around(exchange);
+    else
+      exchange();
     exchange_seconds_ += SteadySeconds() - begin;
     for (Member* member : present_) {
       member->exchanged = status;

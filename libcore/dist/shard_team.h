@@ -30,6 +30,8 @@ struct ShardTurns {
   std::function<absl::Status(int64_t shard, const World& shards)> run;
   /// Before and after each turn of a shard, while no other one computes.
   std::function<void(int64_t shard)> enter, leave;
+  /// Called around each exchange, which it has to make; may be null.
+  std::function<void(const std::function<void()>& exchange)> around;
 };
 
 class ShardTeam {

@@ -372,7 +372,11 @@ absl::Status ShardRunner::ComputeTogether(const RunContext& context) {
     own.world = &shards;
     return Annotate(of(number).plan->Run(own), absl::StrCat("shard ", number));
   };
+  // In a profile turns stand for the operators in them: those of one shard go
+  // on while others compute, so that their times would count twice.
+  std::optional<RecordEvent> turn;
   turns.enter = [&](int64_t number) {
+    turn.emplace("turn of a shard", EventType::kOperator);
     for (size_t i = 0; i < values_.size(); ++i)
       std::copy_n(of(number).values[i].begin(), values_[i]->size(),
                   values_[i]->data<float>());
@@ -381,7 +385,13 @@ absl::Status ShardRunner::ComputeTogether(const RunContext& context) {
     for (size_t i = 0; i < values_.size(); ++i)
       std::copy_n(values_[i]->data<float>(), values_[i]->size(),
                   of(number).values[i].begin());
+    turn.reset();
   };
+  if (processes_->size() > 1)
+    turns.around = [](const std::function<void()>& exchange) {
+      const RecordEvent event("exchange of shards", EventType::kCommunication);
+      exchange();
+    };
   std::vector<int64_t> records;
   for (Together& shard : together_) {
     records.push_back(shard.batch.size);

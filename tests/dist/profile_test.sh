@@ -13,7 +13,8 @@ fail() {
   exit 1
 }
 job=testdata/fleet/shards/picture.pbtxt
-profile=(pd-profile -q -c "$job" --scheduler "2,6" --roofline 0)
+record=(pd-profile -q --scheduler "2,6" --roofline 0)
+profile=("${record[@]}" -c "$job")
 
 # check TRACE TABLES RANKS
 check() {
@@ -85,9 +86,19 @@ if command -v mpirun >/dev/null; then
   mpirun --allow-run-as-root --oversubscribe -n 2 "${profile[@]}" --trace "$top/mpi.json" >"$top/mpi"
   check "$top/mpi.json" "$top/mpi" 2
 fi
+# Of shards that exchange numbers while they compute, turns stand for operators.
+synced=("${record[@]}" -c testdata/fleet/shards/synced.pbtxt)
+"${synced[@]}" --processes 2 --trace "$top/synced.json" >"$top/synced"
+check "$top/synced.json" "$top/synced" 2
+for event in "turn of a shard" "exchange of shards"; do
+  grep -q "$event" "$top/synced.json" || fail "no $event"
+done
 # One process has no row of communication.
-"${profile[@]}" >"$top/one"
-grep -q "Distribution Summary\|^-*Ranks" "$top/one" && fail "one process communicates"
+for one in profile synced; do
+  declare -n command=$one
+  "${command[@]}" >"$top/one"
+  grep -q "Distribution Summary\|^-*Ranks" "$top/one" && fail "one process communicates"
+done
 pd-profile -q -c "$job" --timer-only --steps 12 --processes 2 >"$top/timer"
 grep -q "batch_cost" "$top/timer" || fail "--timer-only: $(cat "$top/timer")"
 
