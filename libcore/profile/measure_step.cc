@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/clock.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
@@ -67,6 +68,13 @@ absl::StatusOr<MeasuredStep> MeasureStep(const OpRegistry& registry,
     return job.At(Unimplemented("what a step with sharded states exchanges is "
                                 "not predicted"),
                   job.proto().distributed(), "sharding");
+  const std::vector<uint8_t>& rows = program.shards->rows;
+  if (program.shards->together ||
+      std::count(rows.begin(), rows.end(), uint8_t{0}) <
+          static_cast<int64_t>(rows.size()))
+    LogWarning(
+        "the prediction leaves out what sync_batch_norm and rows of sparse "
+        "gradients exchange");
   Session session(&registry, train.seed());
   session.set_pass_options(options.passes);
   RunVocabularies vocabularies;

@@ -132,6 +132,8 @@ for p in predicted[1:]:
     assert p["step_ms"] >= p["exchange_ms"], p
 assert predicted[-1]["shards"] == 64
 PY
+expect 0 "leaves out what sync_batch_norm" pd-profile -q -c testdata/fleet/shards/synced.pbtxt --steps 3 \
+  --simulate nodes=2,link=10Gb
 expect 2 "nodes= is missing" pd-profile -c "$job" --simulate link=10Gb
 expect 2 "no number with one of" pd-profile -c "$job" --simulate nodes=2,link=10
 expect 2 "is given twice" pd-profile -c "$job" --simulate nodes=2,nodes=3,link=10Gb
