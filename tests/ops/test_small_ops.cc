@@ -23,10 +23,11 @@ class SmallOps : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(RegisterAllOps(&registry_).ok()); }
 
-  // Runs one op on one array a slot; gives the first output, which is `name`.
+  // Runs one op on one array a slot; gives output `number`, which is `name`.
   absl::StatusOr<Array> Run(const std::string& type, const Slots& inputs,
                             const Attrs& attrs = {}, uint64_t seed = 0,
-                            const std::string& name = "out") {
+                            const std::string& name = "out",
+                            size_t number = 0) {
     ProgramDesc program;
     program.version = version_;
     program.blocks.emplace_back();
@@ -44,7 +45,7 @@ class SmallOps : public ::testing::Test {
     }
     const OpDef* def = registry_.Find(type);
     if (def == nullptr) return absl::NotFoundError(type);
-    op.SetOutput(def->outputs()[0].name, {name});
+    op.SetOutput(def->outputs()[number].name, {name});
     const absl::Status status = builder.Append(std::move(op));
     if (!status.ok()) return status;
     Session session(&registry_, seed);
@@ -315,6 +316,22 @@ TEST_F(SmallOps, PlacesOutsideReadNothing) {
   EXPECT_EQ(out->data<float>()[1], 3.0f);
   EXPECT_EQ(out->data<float>()[2], 2.25f);  // a quarter is outside
   EXPECT_TRUE(std::isnan(out->data<float>()[3]));
+}
+
+// A place without neighbours has no slope, whatever its weights.
+TEST_F(SmallOps, PlacesThatAreNoNumbersHaveNoSlope) {
+  const auto dgrid =
+      Run("grid_sampler_grad",
+          {{"X", Floats({1, 1, 2, 2}, {0.f, 1.f, 2.f, 4.f})},
+           {"Grid", Floats({1, 1, 2, 2}, {std::nanf(""), HUGE_VALF, 0.f, 0.f})},
+           {"Output@GRAD", Floats({1, 1, 1, 2}, {1.f, 1.f})}},
+          {}, 0, "dgrid", 1);
+  ASSERT_TRUE(dgrid.ok()) << dgrid.status();
+  const float* slopes = dgrid->data<float>();
+  EXPECT_EQ(slopes[0], 0.0f);
+  EXPECT_EQ(slopes[1], 0.0f);
+  EXPECT_EQ(slopes[2], 0.75f);
+  EXPECT_EQ(slopes[3], 1.25f);
 }
 
 TEST_F(SmallOps, IntegersOnceInOrder) {

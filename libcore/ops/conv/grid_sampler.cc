@@ -321,6 +321,8 @@ void BilinearBackward(const GridSampler& s, const T* x, const T* grid,
                      for (size_t i = 0; i < 2; ++i) {
                        T slope = T(0);
                        for (unsigned corner = 0; corner < 4; ++corner) {
+                         // The weights of a place that is NaN are NaN.
+                         if (block.inside[corner][p] == T(0)) continue;
                          const T dot = dots[corner][p];
                          slope += ((corner >> i) & 1u ? dot : -dot) *
                                   Product(s, block.places[p], corner, i);
