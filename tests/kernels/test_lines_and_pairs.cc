@@ -5,6 +5,7 @@
 // added.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -194,6 +195,32 @@ TEST(Pairs, AtTheEndsOfTheirDomains) {
         EXPECT_NEAR(got[i], want[i], 5e-7f * std::fabs(want[i]) + 1e-44f)
             << type << " " << x[i] << " " << y[i];
     }
+  }
+}
+
+// Threads cut tensors anywhere, so a power is the same beside any other.
+TEST(Pairs, PowersDoNotDependOnNeighbours) {
+  const int64_t n = 4096;
+  std::vector<float> x(n), with_zeros;
+  const Array around = RandomArray({n}, 5);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = 0.1f + std::fabs(around.data<float>()[i]);
+  with_zeros = x;
+  for (size_t i = 0; i < x.size(); i += 4) with_zeros[i] = 0.0f;
+  std::vector<Array> results;
+  for (const auto& values : {x, with_zeros}) {
+    KernelCase c;
+    Feed(&c, "x", MakeArray<float>({n}, values));
+    Feed(&c, "y", RandomArray({n}, 6));
+    Append(&c, Pair("elementwise_pow"));
+    c.fetches = {"z"};
+    const KernelResult fast = RunCase(c, true);
+    ASSERT_EQ(fast.labels.at("elementwise_pow"), "cpu:vectors");
+    results.push_back(fast.values.at("z"));
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    if (i % 4 == 0) continue;
+    ASSERT_EQ(results[0].data<float>()[i], results[1].data<float>()[i]) << i;
   }
 }
 

@@ -103,26 +103,28 @@ HWY_INLINE H PowerOf(H x, H y) {
   const auto plain =
       hn::And(hn::And(hn::Gt(size, hn::Zero(kHalf)), hn::Lt(size, infinity)),
               hn::Lt(hn::Abs(y), infinity));
-  if (HWY_LIKELY(hn::AllTrue(kHalf, plain)))
-    return hn::DemoteTo(kHalf, PlainPower(hn::PromoteTo(kDoubles, x),
-                                          hn::PromoteTo(kDoubles, y)));
+  // A number's power does not depend on its neighbours in the vector.
+  const H fast = hn::DemoteTo(kHalf, PlainPower(hn::PromoteTo(kDoubles, x),
+                                                hn::PromoteTo(kDoubles, y)));
+  if (HWY_LIKELY(hn::AllTrue(kHalf, plain))) return fast;
   HWY_ALIGN float base[HWY_MAX_BYTES / sizeof(float)];
   HWY_ALIGN float by[HWY_MAX_BYTES / sizeof(float)];
   hn::Store(x, kHalf, base);
   hn::Store(y, kHalf, by);
   for (size_t i = 0; i < hn::Lanes(kHalf); ++i)
     base[i] = std::pow(base[i], by[i]);
-  return hn::Load(kHalf, base);
+  return hn::IfThenElse(plain, fast, hn::Load(kHalf, base));
 }
 HWY_INLINE H LogOf(H x) {
   const auto plain =
       hn::And(hn::Gt(x, hn::Zero(kHalf)), hn::Lt(x, hn::Set(kHalf, HUGE_VALF)));
-  if (HWY_LIKELY(hn::AllTrue(kHalf, plain)))
-    return hn::DemoteTo(kHalf, hn::Log(kDoubles, hn::PromoteTo(kDoubles, x)));
+  const H fast =
+      hn::DemoteTo(kHalf, hn::Log(kDoubles, hn::PromoteTo(kDoubles, x)));
+  if (HWY_LIKELY(hn::AllTrue(kHalf, plain))) return fast;
   HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
   hn::Store(x, kHalf, lanes);
   for (size_t i = 0; i < hn::Lanes(kHalf); ++i) lanes[i] = std::log(lanes[i]);
-  return hn::Load(kHalf, lanes);
+  return hn::IfThenElse(plain, fast, hn::Load(kHalf, lanes));
 }
 
 // Where `by` is given, y is this number for all.
