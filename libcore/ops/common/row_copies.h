@@ -29,7 +29,7 @@ inline void CopyLongRow(void* to_bytes, const void* from_bytes, size_t bytes) {
   const size_t ahead =
       (reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(from)) %
       kPage;
-  std::memcpy(to + whole, from + whole, bytes - whole);
+  if (whole < bytes) std::memcpy(to + whole, from + whole, bytes - whole);
   if (ahead > 0 && ahead < kNear)
     for (size_t i = whole; i > 0; i -= kPiece)
       std::memcpy(to + i - kPiece, from + i - kPiece, kPiece);
