@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
+#include <utility>
 
 #include "libcore/base/parallel.h"
 #include "libcore/kernels/cpu/targets.h"
@@ -184,6 +186,7 @@ class LineGroup {
         length_(length),
         memory_(hwy::AllocateAligned<float>(
             static_cast<size_t>(4 * length * LineCount()))) {
+    if (memory_ == nullptr) throw std::bad_alloc();
     std::fill_n(memory_.get(), 4 * length * LineCount(), 0.0f);
   }
 
