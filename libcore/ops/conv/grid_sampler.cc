@@ -245,7 +245,7 @@ void CubicImage(const GridSampler& s, const T* x, const T* grid, T* out) {
 template <typename T>
 struct PlaceBlock {
   static constexpr int64_t kMost = 64;
-  int64_t offset[4][kMost];  // of a neighbour outside: 0
+  int64_t offset[4][kMost];  // 0 for a neighbour outside
   T inside[4][kMost];        // 1, or 0 outside
   T weight[4][kMost];
   Place<T> places[kMost][2];

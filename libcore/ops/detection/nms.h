@@ -15,9 +15,9 @@
 
 namespace pd {
 
-/// A bool of multiclass_nms3 that only imported ONNX models carry: boxes that
-/// share no area with themselves overlap nothing; in PaddlePaddle they suppress
-/// each other.
+/// A bool of multiclass_nms3 that only imported ONNX models carry: boxes
+/// without area overlap nothing; in PaddlePaddle two that touch suppress each
+/// other, since their overlap is 0 / 0.
 inline constexpr char kNmsEmptyBoxes[] = "empty_boxes_overlap_nothing";
 
 /// A box's score and its place.
@@ -138,8 +138,8 @@ T RowOverlap(const T* a, const T* b, int64_t size, bool normalized) {
 }
 
 /// Rows kept of the `candidates` (best first); `row(at)` is a box. While the
-/// threshold is above 1/2, each box that is kept multiplies it by eta < 1. Of
-/// two boxes without area the second is kept only with `keeps_empty`.
+/// threshold is above 1/2, each box that is kept multiplies it by eta < 1. Two
+/// boxes without area that touch are both kept only with `keeps_empty`.
 template <typename T, typename Row>
 std::vector<int64_t> Suppress(const std::vector<ScoredBox<T>>& candidates,
                               int64_t size, T threshold, T eta, bool normalized,
