@@ -281,9 +281,10 @@ absl::StatusOr<Step> BindAtan2Grad(BindContext* context) {
 absl::StatusOr<Step> BindElementwisePow(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* y = context->Input("Y");
+  Tensor* out = context->Output("Out");
   PD_RETURN_IF_ERROR(ExpectPair(*x, *y));
-  return PairStep(HWY_DYNAMIC_DISPATCH(Powers), x, y, nullptr,
-                  context->Output("Out"));
+  for (Tensor* operand : {x, y}) context->MayShare(operand, out);
+  return PairStep(HWY_DYNAMIC_DISPATCH(Powers), x, y, nullptr, out);
 }
 
 absl::StatusOr<Step> BindElementwisePowGrad(BindContext* context) {
@@ -294,8 +295,10 @@ absl::StatusOr<Step> BindElementwisePowGrad(BindContext* context) {
 absl::StatusOr<Step> BindPow(BindContext* context) {
   PD_ASSIGN_OR_RETURN(const float by, FixedFactor(*context));
   if (IsProduct(by)) return Unimplemented("products do for this power");
-  return FixedPowerStep(context->Input("X"), nullptr, by, 1,
-                        context->Output("Out"));
+  Tensor* x = context->Input("X");
+  Tensor* out = context->Output("Out");
+  context->MayShare(x, out);
+  return FixedPowerStep(x, nullptr, by, 1, out);
 }
 
 absl::StatusOr<Step> BindPowGrad(BindContext* context) {
@@ -304,8 +307,10 @@ absl::StatusOr<Step> BindPowGrad(BindContext* context) {
   if (IsProduct(factor - 1)) return Unimplemented("products do for this power");
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Out@GRAD", x->dtype(), x->size()));
-  return FixedPowerStep(x, context->Input("Out@GRAD"), factor - 1, factor,
-                        context->Output("X@GRAD"));
+  Tensor* dout = context->Input("Out@GRAD");
+  Tensor* dx = context->Output("X@GRAD");
+  context->MayShare(dout, dx);
+  return FixedPowerStep(x, dout, factor - 1, factor, dx);
 }
 
 }  // namespace cpu
