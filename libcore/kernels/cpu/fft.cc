@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<int64_t>> ReadFftAxes(const OpDesc& op,
 }
 
 absl::StatusOr<std::shared_ptr<const FftPlan>> PlanOf(int64_t n) {
-  constexpr int64_t kLongest = 1 << 16;  // lines lie in the cache, many at once
+  constexpr int64_t kLongest = 1 << 16;  // each thread has 16 MB for it
   if (n < 1 || n > kLongest)
     return Unimplemented("a length of %d is not for vectors", n);
   auto plan = MakeFftPlan(n);
