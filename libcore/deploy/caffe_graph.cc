@@ -227,7 +227,7 @@ class Builder {
     const std::string& blob = layer.bottoms[0];
     if (before.op_type != "BatchNorm" || values_.count(blob) == 0 ||
         before.outputs.size() != 1 || before.outputs[0] != values_.at(blob) ||
-        before.inputs.size() != 5)
+        before.inputs.size() != 5 || before.outputs[0] == scaled_)
       return nullptr;
     const Array& mean = file_.graph.initializers.at(before.inputs[3]);
     for (const Array& array : blobs)
@@ -248,10 +248,9 @@ class Builder {
     if (OnnxFileNode* norm = BatchNormBefore(index, blobs)) {
       for (size_t i = 0; i < blobs.size(); ++i)
         file_.graph.initializers.at(norm->inputs[i + 1]) = blobs[i];
-      written_.erase(
-          std::remove(written_.begin(), written_.end(), norm->outputs[0]),
-          written_.end());
+      written_.pop_back();  // the norm's own
       norm->outputs = {NewValue(layer.tops[0], layer)};
+      scaled_ = norm->outputs[0];
       return absl::OkStatus();
     }
     OnnxFileNode node;
@@ -323,6 +322,7 @@ class Builder {
   std::set<std::string> names_;                           // taken
   std::vector<std::string> written_;  // values of layers' tops
   std::set<std::string> read_;        // values that a layer reads
+  std::string scaled_;  // the value of a BatchNorm that has its Scale already
 };
 
 }  // namespace
