@@ -62,7 +62,11 @@ class Mover {
         add->In("X") != out || IsChannelsLast(*conv))
       return;
     const std::string added = add->In("Y"), bias = BiasOf(*add, out);
-    if (bias.empty()) return;
+    // The sum is written earlier than it was: nothing else may write it, nor
+    // the bias. In a loop's block the sum may be of the round before.
+    if (bias.empty() || uses_[add->Out("Out")].writes != 1 ||
+        uses_[bias].writes != 0 || add < conv)
+      return;
     conv->SetInput("Bias", {bias});
     conv->SetOutput("Output", {add->Out("Out")});
     *add = OpDesc();
