@@ -223,8 +223,10 @@ void TfliteCall::Give(const std::string& name, bool front, size_t i) {
       rounded ? Quantize(&graph(), fact, name, true, true) : name;
   LayoutTensor x = graph().Made(value, fact.shape, front,
                                 rounded ? DType::kFloat32 : *fact.dtype);
-  // The name of a rounded value is that of the integers.
-  if (!fact.name.empty() && !rounded) graph().Rename(&x, fact.name);
+  // The name of a rounded value is that of the integers. Graphs that others run
+  // may give a name again that a graph around them has.
+  if (!fact.name.empty() && !rounded)
+    graph().Rename(&x, absl::StrCat(build_->prefix, fact.name));
   build_->values[op_.outputs[i]] = std::move(x);
 }
 
