@@ -20,8 +20,8 @@ namespace {
 
 // Loops and branches deeper in each other than TensorFlow's tools make them.
 constexpr int kMostNested = 64;
-// Nodes of all rounds and branches together.
-constexpr size_t kMostCopied = size_t{1} << 20;
+// Nodes of all rounds and branches together, with their inputs.
+constexpr size_t kMostCopied = size_t{1} << 22;
 constexpr size_t kMostSides = 64;
 
 // Nodes that hand a value to one of several sides.
@@ -179,9 +179,11 @@ class Structurer {
             "node '%s' (%s) is read from outside of its loop or branch",
             node->name, node->op);
       region->nodes.push_back(value.node);
-      if (++copied_ > kMostCopied)
-        return Unimplemented("loops and branches have more than %d nodes",
-                             kMostCopied);
+      copied_ += 1 + node->inputs.size();
+      if (copied_ > kMostCopied)
+        return Unimplemented(
+            "loops and branches have more than %d nodes and inputs",
+            kMostCopied);
       for (const std::string& input : node->inputs)
         if (!IsControl(input)) stack.push_back(input);
     }
@@ -336,6 +338,9 @@ class Structurer {
       if (IsLoopSwitch(node) && (Reads(node, 1)->name != frame.condition ||
                                  merge == nullptr || value.output != 1))
         return Unimplemented("a round reads '%s'", TextOf(value));
+      if (merge == &node && IsLoopMerge(node) && value.output != 0)
+        return Unimplemented("a round reads '%s', the number of the input",
+                             TextOf(value));
       if (const auto own = frame.variables.find(merge->name);
           own != frame.variables.end())
         return arguments[own->second];
