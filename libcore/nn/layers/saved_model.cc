@@ -33,7 +33,12 @@ constexpr int kMaxInnerOps = 1 << 18;
 
 constexpr int32_t kNoBlock = std::numeric_limits<int32_t>::max();
 
-bool RunsBlock(const OpDesc& op) { return op.FindAttr("sub_block") != nullptr; }
+// The number of the block that `op` runs; null where it runs none. Operators of
+// a file may have an attribute of this name and another type.
+const BlockRef* BlockOf(const OpDesc& op) {
+  const Attribute* block = op.FindAttr("sub_block");
+  return block == nullptr ? nullptr : std::get_if<BlockRef>(block);
+}
 
 class SavedLayer {
  public:
@@ -119,10 +124,13 @@ class SavedLayer {
   // as the cell of a recurrence is; its ops may overwrite what they read.
   std::string Made(const std::string& name, const std::string& type) {
     const VarDesc* var = network_.program.FindVar(at_, name);
-    if (var != nullptr &&
-        (var->persistable || var->kind == VarKind::kLodTensorArray))
-      return names_.at(name);
-    if (IsAround(name)) return names_.at(name);
+    // The parent of a damaged block may be another than the one that runs it.
+    const auto known = names_.find(name);
+    const bool stays =
+        var != nullptr &&
+        (var->persistable || var->kind == VarKind::kLodTensorArray);
+    if (known != names_.end() && (stays || IsAround(name)))
+      return known->second;
     return names_[name] = NewName(name, type);
   }
 
@@ -163,7 +171,8 @@ class SavedLayer {
         status =
             InvalidArgument("'%s': its loops come to more than %d operators",
                             model_.file(), kMaxInnerOps);
-      if (status.ok()) status = RunsBlock(op) ? AppendLoop(op) : AppendOp(op);
+      if (status.ok())
+        status = BlockOf(op) != nullptr ? AppendLoop(op) : AppendOp(op);
       if (!status.ok()) break;
     }
     at_ = around;
@@ -328,9 +337,8 @@ class SavedLayer {
     else
       op.attrs["is_scalar_condition"] =
           in_file.AttrOr<bool>("is_scalar_condition", false);
-    PD_ASSIGN_OR_RETURN(
-        const int32_t block,
-        Enter(std::get<BlockRef>(*in_file.FindAttr("sub_block")).index, loops));
+    PD_ASSIGN_OR_RETURN(const int32_t block,
+                        Enter(BlockOf(in_file)->index, loops));
     return AppendBlockOp(std::move(op), block, loops ? "X" : "Input", "Out",
                          loops ? "StepScopes" : "Scope", c_);
   }
