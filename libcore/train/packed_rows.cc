@@ -28,7 +28,8 @@ absl::StatusOr<PackedRows> PackedRows::Of(const FeedSpec& feed,
   rows.row_bytes_ = static_cast<size_t>(row) * SizeOf(feed.dtype);
   const std::string lengths = absl::StrCat(feed.name, "_length");
   for (size_t i = 0; i < fields.size(); ++i)
-    if (fields[i].name == lengths && fields[i].dtype == DType::kInt64)
+    if (fields[i].name == lengths && fields[i].dtype == DType::kInt64 &&
+        fields[i].shape.size() == 1)
       rows.lengths_ = i;
   return rows;
 }
