@@ -149,6 +149,16 @@ void ImportTfliteIf(TfliteCall* call) {
   for (size_t i = 0; i < names.size(); ++i) call->Give(names[i], false, i);
 }
 
+// The extents of a state in all rounds: open where the graph of a round says
+// another than the first value has.
+Shape StateShape(const Shape& first, const Shape& round) {
+  if (round.size() != first.size()) return first;
+  Shape shape = first;
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (round[i] != shape[i]) shape[i] = -1;
+  return shape;
+}
+
 void ImportTfliteWhile(TfliteCall* call) {
   const size_t count = call->inputs();
   if (call->outputs() != count)
@@ -175,6 +185,9 @@ void ImportTfliteWhile(TfliteCall* call) {
     inputs.push_back(first[i].value.plain);
     round[i].known = nullptr;
     round[i].value.plain = absl::StrCat(prefix, "state_", i);
+    const auto input = static_cast<size_t>(body->inputs[i]);
+    round[i].value.shape =
+        StateShape(round[i].value.shape, body->tensors[input].shape);
     inner.graph.graph.inputs.push_back(EndNamed(round[i].value.plain));
   }
   std::vector<LayoutTensor> next =
