@@ -285,6 +285,36 @@ TEST(Caffe, ABatchNormWithoutATopIsNoneToScale) {
   EXPECT_EQ(graph->graph.nodes.size(), 2u);
 }
 
+TEST(Caffe, ASecondScaleIsALayer) {
+  CaffeNet net;
+  net.inputs = {{"x", {1, 2, 3, 3}}};
+  const Array two = MakeArray<float>({2}, {1, 2});
+  CaffeLayer norm, scale;
+  norm.name = "n";
+  norm.type = "BatchNorm";
+  norm.bottoms = {"x"};
+  norm.tops = {"n"};
+  norm.blobs = {two, two, MakeArray<float>({1}, {1})};
+  scale.name = "s";
+  scale.type = "Scale";
+  scale.bottoms = {"n"};
+  scale.tops = {"s"};
+  scale.blobs = {two};
+  net.layers = {norm, scale};
+  auto graph = CaffeAsOnnx(net, nullptr);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->graph.nodes.size(), 1u);
+  scale.name = "t";
+  scale.bottoms = {"s"};
+  scale.tops = {"t"};
+  net.layers.push_back(scale);
+  graph = CaffeAsOnnx(net, nullptr);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->graph.nodes.size(), 2u);
+  ASSERT_EQ(graph->graph.outputs.size(), 1u);
+  EXPECT_EQ(graph->graph.outputs[0].name, "t");
+}
+
 TEST(Caffe, LayersOfOtherPhasesAreLeftOut) {
   EXPECT_TRUE(Loaded(After("layer { name: 'd' type: 'Data' top: 'data' include "
                            "{ phase: TRAIN } }"

@@ -80,6 +80,10 @@ TEST(Tensorflow, SaysWhatIsWrongInAFrame) {
   for (TfNode& node : graph.nodes)
     if (node.op == "Merge") node.inputs.resize(1);
   EXPECT_FALSE(ErrorOf(graph).empty());
+  // Which input a Merge took is no value of a loop.
+  graph = good;
+  NodeNamed(&graph, "while/Less").inputs[0] = "while/Merge:1";
+  EXPECT_TRUE(absl::StrContains(ErrorOf(graph), "reads 'while/Merge:1'"));
   // Operators that are not supported are told wherever they stand.
   graph = good;
   for (TfNode& node : graph.nodes)

@@ -310,6 +310,11 @@ TEST_F(SavedNetworkTest, DamagedBlocksAreRefused) {
            if (var.name == "flatten_0.tmp_0") var.kind = VarKind::kSelectedRows;
        }),
        "which is no tensor");
+  // An attribute of the loop's name and another type, of another operator.
+  EXPECT_NO_THROW(error([](ProgramDesc* p) {
+    for (OpDesc& op : p->global().ops)
+      if (op.type != "while") op.attrs["sub_block"] = int32_t{1};
+  }));
   // Forty loops, each within the one before.
   says(error([](ProgramDesc* p) {
          for (int32_t i = 2; i < 40; ++i) {
