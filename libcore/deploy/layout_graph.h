@@ -52,6 +52,9 @@ class LayoutGraph {
   /// Nodes that follow have this name.
   void Begin(const std::string& name);
   const std::string& name() const { return name_; }
+  /// For a graph in a node of `outer`, which reads values of that one: its own
+  /// constants have other names than those.
+  void NumberAfter(const LayoutGraph& outer) { next_ = outer.next_; }
 
   /// Appends a node with one output and gives its name.
   std::string Emit(const char* op_type, const Names& inputs, Attrs attrs = {});

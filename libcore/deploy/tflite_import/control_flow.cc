@@ -113,6 +113,7 @@ TfliteBuild InNode(TfliteCall* call, const std::string& prefix) {
   build.ran = call->build().ran;
   build.depth = call->build().depth;
   build.graph.Begin(absl::StrCat(prefix, "graph"));
+  build.graph.NumberAfter(call->graph());
   return build;
 }
 
