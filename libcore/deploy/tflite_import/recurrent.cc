@@ -85,6 +85,8 @@ void ImportTfliteLstm(TfliteCall* call) {
         "an LSTM without an input gate, with another activation than tanh or "
         "with a limit of %g over %d steps",
         limit, steps));
+  for (size_t i = 2; i <= 8; ++i)
+    if (!call->Has(i)) return call->Fail(DataLoss("it has no weight %d", i));
   const Shape of_input = WeightShape(call, 2), of_state = WeightShape(call, 6);
   if (!call->ok()) return;
   const int64_t units = of_input[0];
