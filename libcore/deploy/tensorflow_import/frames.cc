@@ -20,8 +20,8 @@ namespace {
 
 // Loops and branches deeper in each other than TensorFlow's tools make them.
 constexpr int kMostNested = 64;
-// Nodes of all rounds and branches together, with their inputs.
-constexpr size_t kMostCopied = size_t{1} << 22;
+// Bytes of the nodes of all rounds and branches together.
+constexpr size_t kMostCopied = size_t{1} << 30;
 constexpr size_t kMostSides = 64;
 
 // Nodes that hand a value to one of several sides.
@@ -34,6 +34,21 @@ absl::string_view PlainOp(const TfNode& node) {
   absl::string_view op = node.op;
   if (refs->count(node.op) > 0) absl::ConsumePrefix(&op, "Ref");
   return op;
+}
+
+// What each copy of a node has of its own: arrays are shared.
+size_t OwnBytes(const TfNode& node) {
+  size_t bytes = sizeof(node) + node.name.size() + node.op.size();
+  for (const std::string& input : node.inputs)
+    bytes += sizeof(input) + input.size();
+  for (const auto& [name, attr] : node.attrs) {
+    bytes += sizeof(attr) + name.size() + attr.text.size() +
+             attr.ints.size() * sizeof(int64_t) +
+             attr.floats.size() * sizeof(float);
+    for (const std::string& text : attr.strings)
+      bytes += sizeof(text) + text.size();
+  }
+  return bytes;
 }
 
 bool IsSwitch(const TfNode& node) {
@@ -179,10 +194,10 @@ class Structurer {
             "node '%s' (%s) is read from outside of its loop or branch",
             node->name, node->op);
       region->nodes.push_back(value.node);
-      copied_ += 1 + node->inputs.size();
+      copied_ += OwnBytes(*node);
       if (copied_ > kMostCopied)
         return Unimplemented(
-            "loops and branches have more than %d nodes and inputs",
+            "the nodes of loops and branches take more than %d bytes",
             kMostCopied);
       for (const std::string& input : node->inputs)
         if (!IsControl(input)) stack.push_back(input);
@@ -551,7 +566,7 @@ class Structurer {
   std::set<std::string> names_;                         // of what is made here
   std::set<std::string> open_, open_frames_;
   int depth_ = 0;
-  size_t copied_ = 0;
+  size_t copied_ = 0;  // bytes
 };
 
 }  // namespace
