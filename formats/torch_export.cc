@@ -24,7 +24,7 @@ using ArgKind = TorchArgument::Kind;
 
 // An entry of every archive; others come before it.
 constexpr char kFormat[] = "/archive_format";
-// The first entry of archives of PyTorch 2.1 to 2.7.
+// The first entry of archives of PyTorch 2.2 to 2.5.
 constexpr absl::string_view kOldProgram = "serialized_exported_program.json";
 constexpr absl::string_view kFolders[] = {"/data/weights/", "/data/constants/",
                                           "/models/"};
@@ -310,7 +310,7 @@ class Archive {
     return absl::OkStatus();
   }
 
-  // The same as torch.save has it, of PyTorch 2.1 to 2.7: under one of two
+  // The same as torch.save has it, of PyTorch 2.2 to 2.5: under one of two
   // names.
   absl::Status TakeSaved(const std::string& stem, NamedArrays* out) {
     auto bytes = Read(stem + ".pt");

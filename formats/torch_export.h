@@ -2,8 +2,7 @@
 // Files of torch.export.save (.pt2) as plain structs: the graph of a network as
 // calls of ATen's operators, and its weights. Reading checks sizes against the
 // bytes that are there; whether the calls make sense is the importer's
-// question. The layouts are those of PyTorch 2.15 and of
-// 2.2 to 2.5.
+// question. The layouts are those of PyTorch 2.15 and of 2.2 to 2.5.
 #ifndef PD_FORMATS_TORCH_EXPORT_H_
 #define PD_FORMATS_TORCH_EXPORT_H_
 
