@@ -84,6 +84,10 @@ strip "$dir/run"
 at_most $((1500000 + $(stat -c %s "$dir/lenet.pdb"))) "$dir/run" "LeNet's program with its weights, stripped"
 "$dir/run" 2>/dev/null && fail "run without a file does not fail"
 
+# Every kernel, without the extensions of GCC and Clang.
+c++ -std=c++17 "${strict[@]}" -U__GNUC__ -fsyntax-only -I"$source" "$source"/libcore/bundle/runtime/*.cc ||
+  fail "the runtime needs more than C++17"
+
 # ResNet-50's weights stay a file beside it.
 cat >"$dir/resnet50.pbtxt" <<'END'
 model {

@@ -26,6 +26,11 @@ struct Lanes {
       for (int i = 0; i < kLanes; ++i) product.lane[i] = a * b.lane[i];
       return product;
     }
+    friend Vector operator*(const Vector& a, const Vector& b) {
+      Vector product;
+      for (int i = 0; i < kLanes; ++i) product.lane[i] = a.lane[i] * b.lane[i];
+      return product;
+    }
     Vector& operator+=(const Vector& b) {
       for (int i = 0; i < kLanes; ++i) lane[i] += b.lane[i];
       return *this;
