@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
 #include "libcore/bundle/lowerings.h"
 #include "libcore/bundle/runtime/bundle_format.h"
 
@@ -100,8 +101,12 @@ void LowerSequenceMask(BundleOp* op) {
   const auto type = BundleType(op->OutType("Y"));
   op->Fail(type.status());
   if (!type.ok()) return;
+  constexpr int64_t kMost = int64_t{1} << 24;
   if (op->Has("MaxLenTensor") || length < 1)
     return op->Refuse("its length is not known");
+  if (length > kMost)
+    return op->Refuse(absl::StrCat("attr 'maxlen' is ", length,
+                                   "; expected at most ", kMost));
   std::vector<int64_t> places(static_cast<size_t>(length));
   std::iota(places.begin(), places.end(), 0);
   const uint32_t ends =

@@ -133,8 +133,9 @@ void LowerPool(BundleOp* op) {
 void LowerPixelShuffle(BundleOp* op) {
   ExpectPicture(op, "X", "data_format");
   const int64_t by = op->Int("upscale_factor");
-  const int64_t channels = op->ShapeOf("X")[1];
-  if (by < 1 || channels < 1 || channels % (by * by) != 0)
+  const Shape& x = op->ShapeOf("X");
+  const int64_t channels = x.size() == 4 ? x[1] : -1;
+  if (by < 1 || by > channels || channels % (by * by) != 0)
     return op->Refuse("its channels are not known, or do not divide");
   using pd_run::ReshapeMode;
   uint32_t y = op->Emit("transpose", {op->In("X")}, {0, 2, 3, 1});

@@ -36,6 +36,8 @@ bool IsClamp(const Activation& activation, Clamp* clamp) {
       clamp->low = 0.0f;
       return true;
     case Function::kClamp:
+      // With bounds in the wrong order it matters which one is asked first.
+      if (!(activation.a <= activation.b)) return false;
       *clamp = {activation.a, activation.b};
       return true;
     default:
