@@ -141,13 +141,16 @@ absl::StatusOr<std::vector<absl::string_view>> SplitBytes(
   constexpr size_t kLength = 4;
   std::vector<absl::string_view> parts;
   while (!bytes.empty()) {
-    size_t length = 0;
-    for (size_t i = 0; i < kLength && bytes.size() >= kLength; ++i)
-      length |= size_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
-    if (bytes.size() < kLength || length > bytes.size() - kLength)
+    if (bytes.size() < kLength)
       return InvalidArgument(
-          "%s: element %d has %d bytes; %d are left", where, parts.size(),
-          length, bytes.size() < kLength ? 0 : bytes.size() - kLength);
+          "%s: the length of element %d takes %d bytes; %d are left", where,
+          parts.size(), kLength, bytes.size());
+    size_t length = 0;
+    for (size_t i = 0; i < kLength; ++i)
+      length |= size_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+    if (length > bytes.size() - kLength)
+      return InvalidArgument("%s: element %d has %d bytes; %d are left", where,
+                             parts.size(), length, bytes.size() - kLength);
     parts.push_back(bytes.substr(kLength, length));
     bytes.remove_prefix(kLength + length);
   }
@@ -157,7 +160,9 @@ absl::StatusOr<std::vector<absl::string_view>> SplitBytes(
 }
 
 bool IsEncodedPicture(const nlohmann::json& value) {
-  return value.is_object() && value.size() == 1 && value.contains("b64");
+  if (!value.is_object() || value.size() != 1) return false;
+  const auto it = value.find("b64");
+  return it != value.end() && it->is_string();
 }
 
 absl::StatusOr<std::vector<std::string>> PicturesOfJson(
@@ -168,7 +173,7 @@ absl::StatusOr<std::vector<std::string>> PicturesOfJson(
   std::vector<std::string> pictures;
   for (const nlohmann::json& value : list) {
     pictures.emplace_back();
-    if (!IsEncodedPicture(value) || !value["b64"].is_string() ||
+    if (!IsEncodedPicture(value) ||
         !absl::Base64Unescape(value["b64"].get_ref<const std::string&>(),
                               &pictures.back()))
       return InvalidArgument(

@@ -128,6 +128,9 @@ for model in colours exported.pdmodel; do
   head -c -1 two.bin | sed 's/:36/:35/' >short.bin
   status 400 "$infer" --data-binary @short.bin -H "Inference-Header-Content-Length: ${#head}"
   jq -r .error body | grep -qF 'element 1 has 14 bytes; 13 are left' || fail "$(cat body)"
+  head -c $((${#head} + 20)) two.bin | sed 's/:36/:20/' >cut.bin
+  status 400 "$infer" --data-binary @cut.bin -H "Inference-Header-Content-Length: ${#head}"
+  jq -r .error body | grep -qF 'the length of element 1 takes 4 bytes; 2 are left' || fail "$(cat body)"
   stop
 done
 
