@@ -36,7 +36,7 @@ class PictureReader {
 
   /// A row for each picture, of the input's shape where as many elements fit
   /// it. InvalidArgument names the picture that cannot be read, and the first
-  /// of another size; ResourceExhausted above 1 GiB.
+  /// of another size, and says when the rows take more than 1 GiB.
   absl::StatusOr<Array> Read(const std::vector<absl::string_view>& pictures,
                              DType dtype, const Shape& input,
                              const std::string& where) const;
