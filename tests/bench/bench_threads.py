@@ -51,6 +51,9 @@ class Pdkit:
         self.api.PD_TensorReshape(tensor, ctypes.c_size_t(self.x.ndim), shape)
         self.api.PD_TensorCopyFromCpuFloat(tensor, self.x.ctypes.data_as(ctypes.c_void_p))
         run = self.api.PD_PredictorRun
+        run.restype = ctypes.c_byte
+        if not run(predictor):
+            sys.exit("pdkit's predictor does not run")
         return lambda: run(predictor)
 
 
