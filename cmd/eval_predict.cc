@@ -330,6 +330,14 @@ absl::Status FetchInstead(const TrainProgram& built,
         return CommandLineError(absl::StrCat("--fetch: '", fetched[j],
                                              "' and '", fetched[k],
                                              "' are one variable"));
+  for (size_t k = 0; k < fetched.size(); ++k) {
+    const VarDesc* var =
+        predictor->program.global().FindVar(predictor->outputs[k]);
+    if (var != nullptr && var->persistable)
+      return CommandLineError(
+          absl::StrCat("--fetch: '", fetched[k],
+                       "' is a parameter; predictions have one row a record"));
+  }
   predictor->counted.clear();
   for (const std::string& output : predictor->outputs)
     predictor->counted.push_back(

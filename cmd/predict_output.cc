@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -138,12 +140,21 @@ class CsvPredictions : public PredictionWriter {
       columns->emplace_back(kNames[i], absl::StrFormat("%.6g", box.corners[i]));
   }
 
+  // Whole numbers, which may be ids, keep all of their digits.
+  static std::string NumberText(double number) {
+    constexpr double kNine = 1e9, kExact = 9007199254740992;
+    const double size = std::fabs(number);
+    if (size >= kNine && size < kExact && number == std::trunc(number))
+      return absl::StrCat(static_cast<int64_t>(number));
+    return absl::StrFormat("%.9g", number);
+  }
+
   static void AddNumbers(const std::string& name,
                          const std::vector<double>& numbers, Columns* columns) {
     for (size_t i = 0; i < numbers.size(); ++i)
       columns->emplace_back(
           numbers.size() == 1 ? name : absl::StrCat(name, "_", i),
-          absl::StrFormat("%.9g", numbers[i]));
+          NumberText(numbers[i]));
   }
 
   Columns ColumnsOf(const Prediction& p) const {

@@ -75,6 +75,7 @@ predict -m rows --fetch fc --format json named.csv >out
 predict -m rows --fetch fc named.csv --out fetched.npz
 "$bin/pd-convert" --inspect fetched.npz 2>/dev/null | grep -qE 'fc +\[2, 3\] +float32' || fail "a layer's array"
 refused "'fc' and 'fc' are one variable" -m rows --fetch fc,fc named.csv
+refused "'fc.weight' is a parameter; predictions have one row a record" -m rows --fetch fc.weight named.csv
 refused "the nearest layer is 'fc'" -m rows --fetch fd named.csv
 refused "options '--fetch' and '--top' cannot go together" -m rows --fetch fc --top 2 named.csv
 if "$bin/pd-eval" -m rows --fetch fc >/dev/null 2>err; then fail "--fetch of an evaluation"; fi
