@@ -94,6 +94,8 @@ absl::Status ParseAndRun(const Tool& tool, int argc, const char* const* argv,
   }));
   if (served) return absl::OkStatus();
   if (tool.validate) PD_RETURN_IF_ERROR(UsageError(tool.validate(table)));
+  if (tool.processes != nullptr)
+    PD_RETURN_IF_ERROR(UsageError(table.Needs("--log-dir", "--processes")));
   PD_RETURN_IF_ERROR(ApplyCommonOptions(table, *tool.common));
   PD_RETURN_IF_ERROR(PrepareForMemoryLimit());
   const std::string& device = tool.common->device;

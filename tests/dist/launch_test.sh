@@ -109,4 +109,9 @@ kill -KILL "$last"
 kill -TERM $launcher
 wait $launcher && fail "a stopped run has exit 0"
 grep "started again" "$top/err" && fail "a stopped run goes on"
+# One process files nothing.
+status=0
+"${train[@]}" --log-dir "$top/nowhere" --out "$top/alone" >/dev/null 2>"$top/err" || status=$?
+[ $status -eq 2 ] || fail "--log-dir without --processes: exit $status"
+grep -q "option '--log-dir' needs option '--processes'" "$top/err" || fail "--log-dir: $(cat "$top/err")"
 echo "launch_test: passed"
