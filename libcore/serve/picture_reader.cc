@@ -45,9 +45,8 @@ absl::StatusOr<Rows> MakeRows(const Shape& row, int64_t count, DType dtype,
   all.insert(all.end(), row.begin(), row.end());
   PD_ASSIGN_OR_RETURN(const int64_t bytes, CheckedBytes(all, SizeOf(dtype)));
   if (bytes > kMostPictureBytes)
-    return InvalidArgument(
-        "%s: %d pictures take %d bytes; expected at most %d", where, count,
-        bytes, kMostPictureBytes);
+    return InvalidArgument("%s: %d pictures take %d bytes; expected at most %d",
+                           where, count, bytes, kMostPictureBytes);
   // A network may take the elements in another shape.
   if (input.size() > 1 && input.size() != all.size()) {
     Shape other = input;

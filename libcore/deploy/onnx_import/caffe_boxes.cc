@@ -18,7 +18,8 @@ Floats CaffeFloats(OnnxNode* node, const char* name) {
   return {numbers.begin(), numbers.end()};
 }
 
-// The fields of a PriorBox, as Caffe takes them.
+// The fields of a PriorBox. Sizes that are no integers count as they are, as in
+// OpenCV; the SSD branch of Caffe cuts their fractions off.
 struct PriorFields {
   Floats min_sizes, max_sizes, aspect_ratios, variances;
   Floats step, image;  // height and width; empty: those of the inputs

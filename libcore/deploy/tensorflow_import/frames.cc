@@ -36,7 +36,7 @@ absl::string_view PlainOp(const TfNode& node) {
   return op;
 }
 
-// What each copy of a node has of its own: arrays are shared.
+// The bytes that each copy of a node has of its own: arrays are shared.
 size_t OwnBytes(const TfNode& node) {
   size_t bytes = sizeof(node) + node.name.size() + node.op.size();
   for (const std::string& input : node.inputs)
