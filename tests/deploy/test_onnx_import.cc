@@ -3,7 +3,7 @@
 #include "libcore/deploy/onnx_import.h"
 
 #include <fstream>
-#include <set>
+#include <map>
 
 #include "libcore/deploy/onnx_export.h"
 #include "libcore/exec/session.h"
@@ -21,30 +21,35 @@ std::vector<OnnxNodeCase> NodeCases() {
   return cases.ok() ? *std::move(cases) : std::vector<OnnxNodeCase>();
 }
 
-// The first words of the lines of not_yet.txt.
-std::set<std::string> NotYet() {
-  std::set<std::string> names;
+// The lines of not_yet.txt: names, and why each does not pass. Where that is
+// noise near 0, the rounding of this processor's vectors may make it pass.
+std::map<std::string, bool> MayPass() {
+  std::map<std::string, bool> names;
   std::ifstream file(PD_TESTDATA "/onnx/not_yet.txt");
   for (std::string line; std::getline(file, line);)
     if (!line.empty() && line[0] != '#')
-      names.insert(line.substr(0, line.find(' ')));
+      names[line.substr(0, line.find(' '))] =
+          line.find("  noise near 0: ") != std::string::npos;
   return names;
 }
 
 TEST(OnnxImport, NodeTests) {
-  std::set<std::string> not_yet = NotYet();
+  std::map<std::string, bool> not_yet = MayPass();
   size_t passed = 0;
   for (const OnnxNodeCase& one : NodeCases()) {
     const OnnxNodeOutcome outcome = RunOnnxNodeCase(Registry(), one);
     if (outcome.kind == OnnxNodeOutcome::Kind::kOtherTypes) continue;
-    const bool expected = not_yet.erase(one.name) > 0;
+    const auto listed = not_yet.find(one.name);
+    const bool expected = listed != not_yet.end();
+    const bool noise = expected && listed->second;
+    if (expected) not_yet.erase(listed);
     const bool ok = outcome.kind == OnnxNodeOutcome::Kind::kPass;
     passed += ok;
     EXPECT_TRUE(ok || expected) << one.name << ": " << outcome.reason;
-    EXPECT_FALSE(ok && expected)
+    EXPECT_FALSE(ok && expected && !noise)
         << one.name << " passes: take it out of not_yet.txt";
   }
-  EXPECT_TRUE(not_yet.empty()) << *not_yet.begin() << " is no case";
+  EXPECT_TRUE(not_yet.empty()) << not_yet.begin()->first << " is no case";
   EXPECT_GT(passed, 800u);
 }
 
