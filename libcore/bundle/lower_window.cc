@@ -35,29 +35,50 @@ BundleOp::Ints WindowOf(BundleOp* op, const BundleOp::Ints& kernel,
           algorithm == "SAME"};
 }
 
-// Filters [out, in / groups, h, w] in panels of rows, group by group.
-Array PackFilters(const Array& filter, int64_t groups) {
-  const int64_t rows = filter.shape[0] / groups;
-  const int64_t depth = NumElements(filter.shape, 1, filter.shape.size());
+// Matrices [rows, depth] of groups, one behind the other, in panels. The
+// strides are those between rows and between numbers of a row.
+Array PackGroups(const Array& filter, int64_t groups, int64_t rows,
+                 int64_t depth, int64_t row_stride, int64_t stride) {
   const int64_t each = pd_run::RowPanels(rows) * pd_run::kPanelRows * depth;
   std::byte* bytes = nullptr;
   Array packed = NewCopy(DType::kFloat32, {groups * each}, &bytes);
   for (int64_t g = 0; g < groups; ++g)
     pd_run::PackLines(filter.data<float>() + g * rows * depth, rows, depth,
-                      depth, 1, pd_run::kPanelRows,
+                      row_stride, stride, pd_run::kPanelRows,
                       reinterpret_cast<float*>(bytes) + g * each);
   return packed;
+}
+
+// Filters [out, in / groups, h, w], a row for each output channel.
+Array PackFilters(const Array& filter, int64_t groups) {
+  const int64_t depth = NumElements(filter.shape, 1, filter.shape.size());
+  return PackGroups(filter, groups, filter.shape[0] / groups, depth, depth, 1);
+}
+
+// Filters [in, out / groups, h, w], a row for each output channel and tap.
+Array PackTransposed(const Array& filter, int64_t groups) {
+  const int64_t rows = NumElements(filter.shape, 1, filter.shape.size());
+  return PackGroups(filter, groups, rows, filter.shape[0] / groups, 1, rows);
+}
+
+// The filters of a convolution of pictures; null, and an error, where they are
+// no parameter or do not divide into groups.
+const Array* GroupedFilter(BundleOp* op, int64_t groups) {
+  const Array* filter = op->Param("Filter");
+  if (filter == nullptr) return nullptr;
+  if (filter->shape.size() == 4 && groups >= 1 &&
+      filter->shape[0] % groups == 0 && filter->size() > 0)
+    return filter;
+  op->Refuse("its filters do not divide into groups");
+  return nullptr;
 }
 
 void LowerConv(BundleOp* op) {
   ExpectPicture(op, "Input", "data_format");
   const uint32_t x = op->In("Input");
-  const Array* filter = op->Param("Filter");
   const int64_t groups = op->Int("groups");
+  const Array* filter = GroupedFilter(op, groups);
   if (filter == nullptr) return;
-  if (filter->shape.size() != 4 || groups < 1 ||
-      filter->shape[0] % groups != 0 || filter->size() == 0)
-    return op->Refuse("its filters do not divide into groups");
   BundleOp::Ints ints = WindowOf(op, {filter->shape[2], filter->shape[3]},
                                  op->IntsOf("dilations"));
   ints.insert(ints.end(), {filter->shape[0], groups, 0});
@@ -74,29 +95,12 @@ void LowerConv(BundleOp* op) {
            {x, weights, op->OptionalIn("Bias")}, std::move(ints), NoFunction());
 }
 
-// Filters [in, out / groups, h, w], a row for each output channel and tap.
-Array PackTransposed(const Array& filter, int64_t groups) {
-  const int64_t depth = filter.shape[0] / groups;
-  const int64_t rows = NumElements(filter.shape, 1, filter.shape.size());
-  const int64_t each = pd_run::RowPanels(rows) * pd_run::kPanelRows * depth;
-  std::byte* bytes = nullptr;
-  Array packed = NewCopy(DType::kFloat32, {groups * each}, &bytes);
-  for (int64_t g = 0; g < groups; ++g)
-    pd_run::PackLines(filter.data<float>() + g * rows * depth, rows, depth, 1,
-                      rows, pd_run::kPanelRows,
-                      reinterpret_cast<float*>(bytes) + g * each);
-  return packed;
-}
-
 void LowerConvTranspose(BundleOp* op) {
   ExpectPicture(op, "Input", "data_format");
   const uint32_t x = op->In("Input");
-  const Array* filter = op->Param("Filter");
   const int64_t groups = op->Int("groups");
+  const Array* filter = GroupedFilter(op, groups);
   if (filter == nullptr) return;
-  if (filter->shape.size() != 4 || groups < 1 ||
-      filter->shape[0] % groups != 0 || filter->size() == 0)
-    return op->Refuse("its filters do not divide into groups");
   BundleOp::Ints ints = WindowOf(op, {filter->shape[2], filter->shape[3]},
                                  op->IntsOf("dilations"));
   ints.insert(ints.end(), {filter->shape[1] * groups, groups, 0});
