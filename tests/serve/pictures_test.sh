@@ -3,49 +3,13 @@
 # pictures_test.sh BIN: a run's folder and its exported model, served and asked
 # with the files of pictures. The network's weights are written down: a pure
 # colour has the probability e / (e + 2) = 0.576117.
+# shellcheck disable=SC2154 # variables of server.bash
 set -euo pipefail
 
 export PATH=$1:$PATH
-testdata=$PWD/testdata
-proto=$PWD/libcore/serve/grpc/kserve.proto
-work=$(mktemp -d)
-server=
-finish() {
-  [ -z "$server" ] || kill -KILL "$server" 2>/dev/null || true
-  rm -rf "$work"
-}
-trap finish EXIT
-cd "$work"
+# shellcheck source=/dev/null
+. tests/serve/server.bash
 
-fail() {
-  echo "pictures_test: $*" >&2
-  cat err.log >&2 || true
-  exit 1
-}
-start() {
-  : >out.log
-  pd-eval --serve 127.0.0.1:0 "$@" >out.log 2>err.log &
-  server=$!
-  for _ in $(seq 1200); do
-    grep -q . out.log && break
-    kill -0 "$server" 2>/dev/null || fail "the server has ended"
-    sleep 0.1
-  done
-  url=$(sed -n 's/^serving on //p' out.log)
-  [ -n "$url" ] || fail "no address: $(cat out.log)"
-}
-stop() {
-  kill -TERM "$server"
-  wait "$server" || fail "the server exits $?"
-  server=
-}
-# status EXPECTED CURL-ARGUMENT...: the answer is left in body.
-status() {
-  local expected=$1 got
-  shift
-  got=$(curl -sS -o body -w '%{http_code}' "$@") || fail "curl $*"
-  [ "$got" = "$expected" ] || fail "curl $* gives $got: $(head -c 300 body)"
-}
 # rounded FILTER EXPECTED: numbers of the answer to four places.
 rounded() {
   local got
