@@ -265,27 +265,8 @@ TEST(Caffe, WeightsWithoutNumbersAreRefused) {
   EXPECT_TRUE(absl::StrContains(graph.status().message(), "no numbers"));
 }
 
-TEST(Caffe, ABatchNormWithoutATopIsNoneToScale) {
-  CaffeNet net;
-  net.inputs = {{"x", {1, 2, 3, 3}}};
-  const Array two = MakeArray<float>({2}, {1, 2});
-  CaffeLayer norm, scale;
-  norm.name = "n";
-  norm.type = "BatchNorm";
-  norm.bottoms = {"x"};
-  norm.blobs = {two, two, MakeArray<float>({1}, {1})};
-  scale.name = "s";
-  scale.type = "Scale";
-  scale.bottoms = {"x"};
-  scale.tops = {"y"};
-  scale.blobs = {two};
-  net.layers = {norm, scale};
-  const auto graph = CaffeAsOnnx(net, nullptr);
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_EQ(graph->graph.nodes.size(), 2u);
-}
-
-TEST(Caffe, ASecondScaleIsALayer) {
+// BatchNorm "n" of the input "x", and Scale "s" of its result.
+CaffeNet NormAndScale() {
   CaffeNet net;
   net.inputs = {{"x", {1, 2, 3, 3}}};
   const Array two = MakeArray<float>({2}, {1, 2});
@@ -301,13 +282,28 @@ TEST(Caffe, ASecondScaleIsALayer) {
   scale.tops = {"s"};
   scale.blobs = {two};
   net.layers = {norm, scale};
+  return net;
+}
+
+TEST(Caffe, ABatchNormWithoutATopIsNoneToScale) {
+  CaffeNet net = NormAndScale();
+  net.layers[0].tops.clear();
+  net.layers[1].bottoms = {"x"};
+  const auto graph = CaffeAsOnnx(net, nullptr);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->graph.nodes.size(), 2u);
+}
+
+TEST(Caffe, ASecondScaleIsALayer) {
+  CaffeNet net = NormAndScale();
   auto graph = CaffeAsOnnx(net, nullptr);
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(graph->graph.nodes.size(), 1u);
-  scale.name = "t";
-  scale.bottoms = {"s"};
-  scale.tops = {"t"};
-  net.layers.push_back(scale);
+  CaffeLayer second = net.layers[1];
+  second.name = "t";
+  second.bottoms = {"s"};
+  second.tops = {"t"};
+  net.layers.push_back(second);
   graph = CaffeAsOnnx(net, nullptr);
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(graph->graph.nodes.size(), 2u);

@@ -20,6 +20,7 @@
 #include "libcore/model/inspect.h"
 #include "libcore/model/load_model.h"
 #include "tests/formats/format_test.h"
+#include "tests/model/tensorflow_files.h"
 #include "tests/ops/registry.h"
 
 namespace pd {
@@ -27,11 +28,11 @@ namespace test_tensorflow {
 
 namespace fs = std::filesystem;
 using Kind = TfAttr::Kind;
+using tensorflow_files::Frozen;
+using tensorflow_files::NodeOfType;
+using tensorflow_files::Saved;
+using tensorflow_files::SavedModel;
 using testing::MustRead;
-
-std::string Saved(const std::string& name) {
-  return absl::StrCat(PD_TESTDATA, "/tensorflow/", name);
-}
 
 void ExpectClose(const Array& got, const Array& want, const std::string& name) {
   ASSERT_EQ(got.dtype, want.dtype) << name;
@@ -100,27 +101,6 @@ TEST(Tensorflow, AnswersOfEveryNetwork) {
   }
   EXPECT_EQ(saved, 17);
   EXPECT_EQ(frozen, 17);
-}
-
-TfGraph Frozen(const std::string& name) {
-  auto graph = ParseTensorflowGraph(MustRead(Saved(name)).view());
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return graph.ok() ? *std::move(graph) : TfGraph();
-}
-
-TfSavedModel SavedModel(const std::string& name) {
-  auto model = ParseTensorflowSavedModel(
-      MustRead(Saved(absl::StrCat(name, "/saved_model.pb"))).view());
-  EXPECT_TRUE(model.ok()) << model.status();
-  return model.ok() ? *std::move(model) : TfSavedModel();
-}
-
-TfNode& NodeOfType(TfGraph* graph, const std::string& op) {
-  const auto node =
-      std::find_if(graph->nodes.begin(), graph->nodes.end(),
-                   [&](const TfNode& node) { return node.op == op; });
-  EXPECT_NE(node, graph->nodes.end()) << op;
-  return *node;
 }
 
 int CountOps(const LoadedModel& model, const std::string& type) {

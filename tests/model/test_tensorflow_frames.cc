@@ -12,38 +12,17 @@
 #include "libcore/deploy/onnx_import.h"
 #include "libcore/deploy/tensorflow_graph.h"
 #include "tests/formats/format_test.h"
+#include "tests/model/tensorflow_files.h"
 #include "tests/ops/registry.h"
 
 namespace pd {
 namespace test_tensorflow_frames {
 
 using Kind = TfAttr::Kind;
-using testing::MustRead;
-
-std::string Saved(const std::string& name) {
-  return absl::StrCat(PD_TESTDATA, "/tensorflow/", name);
-}
-
-TfGraph Frozen(const std::string& name) {
-  auto graph = ParseTensorflowGraph(MustRead(Saved(name)).view());
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return graph.ok() ? *std::move(graph) : TfGraph();
-}
-
-TfSavedModel SavedModel(const std::string& name) {
-  auto model = ParseTensorflowSavedModel(
-      MustRead(Saved(absl::StrCat(name, "/saved_model.pb"))).view());
-  EXPECT_TRUE(model.ok()) << model.status();
-  return model.ok() ? *std::move(model) : TfSavedModel();
-}
-
-TfNode& NodeOfType(TfGraph* graph, const std::string& op) {
-  const auto node =
-      std::find_if(graph->nodes.begin(), graph->nodes.end(),
-                   [&](const TfNode& node) { return node.op == op; });
-  EXPECT_NE(node, graph->nodes.end()) << op;
-  return *node;
-}
+using tensorflow_files::Frozen;
+using tensorflow_files::NodeOfType;
+using tensorflow_files::Saved;
+using tensorflow_files::SavedModel;
 
 std::string ErrorOf(const TfGraph& graph) {
   const auto onnx = TensorflowAsOnnx(graph);
