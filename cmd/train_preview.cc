@@ -149,7 +149,7 @@ Json DataJson(const DataPlan& data) {
           {"unshared_bytes", data.unshared_bytes}};
 }
 
-// Of the numbers of processes that the dry run says.
+// A step in each number of processes that the dry run names.
 absl::StatusOr<std::vector<StepPrediction>> PredictSteps(
     const TrainOptions& options, const OpRegistry& registry,
     const LoadedJob& job, const DryRun& dry) {

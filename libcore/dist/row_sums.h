@@ -26,7 +26,8 @@ struct TableRows {
 
 class RowSums {
  public:
-  /// Of a table of `height` rows of `width` numbers. `processes` outlives this.
+  /// Sums over a table of `height` rows of `width` numbers. `processes`
+  /// outlives this.
   RowSums(int64_t shards, int64_t height, int64_t width,
           const Communicator* processes);
 

@@ -54,7 +54,7 @@ class ShardTeam {
 
  private:
   class Member;
-  // Of one exchange, the same in all shards.
+  // The operation of one exchange, the same in all shards.
   enum class Kind : int64_t { kNone, kAllGather, kAllToAll };
   struct State;  // of a process, for the others
 

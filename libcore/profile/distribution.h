@@ -23,7 +23,7 @@ struct Distribution {
   std::string host;  ///< "" where the trace is one process's
   int64_t steps = 0;
   int64_t communication = 0;
-  /// Of the work of a GPU; where there is none, of operators.
+  /// Time of the work of a GPU; where there is none, of operators.
   int64_t computation = 0;
   int64_t overlap = 0;
 };

@@ -28,7 +28,7 @@ struct TensorInfo {
   Shape shape;             ///< an extent of -1 is open
   bool needed = true;      ///< of inputs: an output depends on it
   bool sequences = false;  ///< it has a LoD
-  /// Of an input that pictures' files may stand for; else null.
+  /// Reads files of pictures for an input that takes them; else null.
   std::shared_ptr<const PictureReader> pictures = nullptr;
 };
 

@@ -71,7 +71,7 @@ class PhaseRunner {
 
   /// Of the phases that the last step ran, in their order.
   const std::vector<PhaseReport>& reports() const { return reports_; }
-  /// Of the runs of the last step.
+  /// The plans that the last step ran.
   const std::vector<Plan*>& plans() const { return ran_; }
 
  private:

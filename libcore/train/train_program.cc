@@ -78,7 +78,7 @@ absl::Status CheckMetric(const LoadedJob& job, const BuiltModel& built,
                 metric);
 }
 
-// Of sequences the levels, without offsets: each batch has its own.
+// A feed of sequences has levels without offsets: each batch has its own.
 FeedSpec FeedOf(const VarDesc& var) {
   return {var.name, var.dtype, var.shape,
           LoD(static_cast<size_t>(std::max(var.lod_level, 0)))};
